@@ -1,0 +1,75 @@
+package models
+
+import (
+	"context"
+
+	"infer/runtime/device"
+	"infer/runtime/kernels"
+	"infer/runtime/loader"
+	"infer/runtime/tensor"
+)
+
+// Where a tensor belongs when it is not in a layer (TensorSpec.Layer).
+const (
+	InEmbedding = -1
+	InHead      = -2 // final norm and output head
+)
+
+// TensorSpec is one tensor that a model reads from its checkpoint.
+type TensorSpec struct {
+	Name  string
+	Shape []int
+	Layer int // 0-based, or InEmbedding, InHead
+}
+
+// Config is what every decoder has, whatever its family, checked and with
+// defaults filled in.
+type Config struct {
+	Architecture string // config.json architectures[0]
+	VocabSize    int
+	Hidden       int
+	Intermediate int
+	Layers       int
+	Heads        kernels.Heads
+	MaxPositions int // context length the model was made for, rotary scaling included
+	Tied         bool
+	// KVLayerBytes per token and layer are 2 × Heads.KV × Heads.Dim elements.
+}
+
+// Model is a checkpoint's architecture: no weights are read before Load.
+type Model interface {
+	Config() Config
+	// Tensors lists what Load of all layers reads, in file-independent order;
+	// a tied head is listed once, as the embedding.
+	Tensors() []TensorSpec
+	// Load reads and packs the weights of one stage. Cancelling ctx stops it.
+	Load(ctx context.Context, o LoadOptions) (Stage, error)
+}
+
+// LoadOptions say which part of a model is wanted, and where.
+type LoadOptions struct {
+	Lo, Hi       int  // layers Lo..Hi, half-open
+	Embed, Head  bool // with the token embedding; with final norm and output head
+	Checkpoint   *loader.Checkpoint
+	Backend      kernels.Backend
+	Stream       device.Stream
+	Format       kernels.Format // of the large matrices
+	MaxTokens    int            // rows in a step, at most
+	MaxLogits    int            // rows of logits in a step, at most
+	MaxPositions int            // context length to make rotary tables for
+	Progress     func(bytes int64)
+}
+
+// Stage is a contiguous run of layers with its weights and scratch memory on
+// one device.
+type Stage interface {
+	// Forward queues one step. ops.Begin(b) has been called. hidden is
+	// [T, Hidden] in the backend's ActType: input unless the stage has the
+	// embedding, and the output unless it has the head. logits is
+	// [len(b.Logits), VocabSize] F32, written by a stage with the head. kv has
+	// one entry for each layer of the stage.
+	Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer, hidden, logits tensor.Tensor)
+	// Bytes of device memory: weights, and scratch.
+	Bytes() (weights, scratch int64)
+	Close() error
+}

@@ -1,0 +1,100 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"infer/runtime/tensor"
+)
+
+// Errors that callers act upon; implementations wrap them with the device,
+// the call and the numbers.
+var (
+	ErrOutOfMemory  = errors.New("out of device memory")
+	ErrDeviceLost   = errors.New("device lost")
+	ErrNotSupported = errors.New("not supported by this device")
+)
+
+// Kind of a device.
+type Kind string
+
+// The kinds there are.
+const (
+	CPU  Kind = "cpu"
+	CUDA Kind = "cuda"
+)
+
+// ID names a device on this machine.
+type ID struct {
+	Kind  Kind
+	Index int
+}
+
+// String is "cpu" for the first CPU device, else like "cuda:0".
+func (id ID) String() string {
+	if id.Kind == CPU && id.Index == 0 {
+		return string(CPU)
+	}
+	return string(id.Kind) + ":" + strconv.Itoa(id.Index)
+}
+
+// Info is what is known of a device without computing on it.
+type Info struct {
+	ID         ID
+	Name       string // as the hardware calls itself
+	TotalBytes int64  // memory; 0 when unknown
+	FreeBytes  int64  // of it free when asked; 0 when unknown
+	Units      int    // CPU: threads that compute; GPU: multiprocessors
+	Features   string // for people: "avx2+fma+f16c"
+}
+
+// Buffer is memory of one device.
+type Buffer interface {
+	tensor.Buffer
+	Device() ID
+	// Free gives the memory back; the Buffer and every view of it are invalid
+	// afterwards. Work queued on a stream must have finished.
+	Free() error
+}
+
+// Device is one place that has memory and computes.
+type Device interface {
+	Info() Info
+	// Alloc gets n bytes, aligned to at least 64, contents undefined.
+	// Errors: ErrOutOfMemory with the bytes asked for and free.
+	Alloc(n int64) (Buffer, error)
+	// NewStream makes an independent queue of work. A Stream is used by one
+	// goroutine at a time.
+	NewStream() (Stream, error)
+	// NewEvent makes a mark that orders work between streams.
+	NewEvent() (Event, error)
+	// Close ends the device's work; its buffers and streams are invalid.
+	Close() error
+}
+
+// Event marks a point in a Stream's work.
+type Event interface {
+	Close() error
+}
+
+// Stream is an ordered queue of work on one device. Errors of queued work are
+// sticky: the first one is returned by every later Err and Sync.
+type Stream interface {
+	// Upload queues host → device; len(src) == dst.Bytes(). src must not
+	// change until Sync.
+	Upload(dst tensor.Tensor, src []byte)
+	// Download queues device → host; len(dst) == src.Bytes(). dst is valid
+	// after Sync.
+	Download(dst []byte, src tensor.Tensor)
+	// Record puts the mark here; Wait holds this stream's later work until
+	// the mark, recorded on any stream, has been passed.
+	Record(Event)
+	Wait(Event)
+	// Sync waits for all queued work, at most until ctx ends. A deadline that
+	// passes makes the device lost (ErrDeviceLost).
+	Sync(ctx context.Context) error
+	// Err is the sticky error so far, without waiting.
+	Err() error
+	Close() error
+}
