@@ -20,6 +20,10 @@ type Request struct {
 	// Choice is the index among the n choices of one request: it is added to
 	// the seed, so that choices differ and each is reproducible.
 	Choice   int
+	// KeepSpecial leaves special tokens' text in Event.Bytes; without it they
+	// are tokens without text.
+	KeepSpecial bool
+
 	Priority int       // lower runs first among the waiting
 	Salt     string    // prefix cache is shared only between equal salts
 	Deadline time.Time // zero: none
@@ -84,7 +88,8 @@ type Event struct {
 	Prompt   []Logprob // prompt log-probabilities, entry 0 has no probability (Rank 0)
 }
 
-// Result is the end of one sequence's answer.
+// Result is the end of one sequence's answer. Beside an error it holds what
+// was known when the sequence ended (Prompt, Completion, Cached, Times).
 type Result struct {
 	Finish     Finish
 	StopID     int32 // the stop id that ended it, or −1; it was the last Event's token, with no Bytes
