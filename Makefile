@@ -1,0 +1,66 @@
+# infer: build, test and check. `make` alone builds bin/infer.
+export GOTOOLCHAIN = go1.27.3
+export CGO_ENABLED ?= 0
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOL    := go tool -modfile=tools/go.mod
+VENV    := .venv
+# Arguments for `make serve`, for instance: make serve ARGS="--port 9000"
+ARGS    ?=
+
+.PHONY: build serve test test-race test-purego test-clients lint bench fuzz clean
+
+build:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
+
+# Serves the embedded model; once it is ready, prints a request to try.
+serve: build
+	@{ bin/infer serve $(ARGS) || echo failed; } | while IFS= read -r line; do \
+	  [ "$$line" = failed ] && exit 1; \
+	  echo "$$line"; \
+	  case "$$line" in *http://*) url=$${line#*http://}; url=http://$${url%% *}; \
+	    echo "try: curl $$url/v1/chat/completions -H 'Content-Type: application/json' -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Tell me a story about a fox.\"}]}'";; \
+	  esac; \
+	done
+
+# Needs Go only, no network, no C compiler.
+test:
+	go test ./...
+
+# The race detector needs a C compiler.
+test-race:
+	CGO_ENABLED=1 go test -race ./...
+
+# The build without any assembly.
+test-purego:
+	go test -tags purego ./runtime/... ./models/...
+
+# Real clients (the openai package, huggingface_hub) against the built binary.
+test-clients: build $(VENV)/.installed
+	$(VENV)/bin/python -m pytest -q tests/clients
+
+$(VENV)/.installed: tests/clients/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -r tests/clients/requirements.txt
+	touch $@
+
+lint:
+	go vet ./...
+	$(TOOL) staticcheck ./...
+	@out=$$($(TOOL) gofumpt -l .); [ -z "$$out" ] || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
+
+bench:
+	go test -run '^$$' -bench . -benchtime 1s ./runtime/kernels/... ./runtime/tokenizer/... ./runtime/engine/...
+
+# Each fuzz target for a while: make fuzz FUZZTIME=10m
+FUZZTIME ?= 20s
+fuzz:
+	@for pkg in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+clean:
+	rm -rf bin dist $(VENV)

@@ -1,0 +1,161 @@
+// Package rules pins what the project promises about its own source: which
+// room may import which, so that a wrong arrow fails the build.
+package rules
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mayImport lists, for each room, the project packages it may import. A name
+// ending in /... covers the packages below it. Test files are free.
+var mayImport = map[string][]string{
+	"runtime/tensor":                 {},
+	"runtime/device":                 {"runtime/tensor"},
+	"runtime/loader":                 {"runtime/tensor"},
+	"runtime/loader/hub":             {},
+	"runtime/devicemap":              {"runtime/tensor", "runtime/device"},
+	"runtime/transfer":               {"runtime/tensor", "runtime/device", "runtime/kernels"},
+	"runtime/kernels":                {"runtime/tensor", "runtime/device"},
+	"runtime/kernels/ref":            {"runtime/tensor", "runtime/device", "runtime/kernels"},
+	"runtime/kernels/cpu":            {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
+	"runtime/kernels/kerneltest":     {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
+	"runtime/kvcache":                {"runtime/tensor", "runtime/device"},
+	"runtime/tokenizer":              {},
+	"runtime/tokenizer/chattemplate": {},
+	"runtime/engine": {
+		"runtime/tensor", "runtime/device", "runtime/loader", "runtime/devicemap", "runtime/transfer",
+		"runtime/kernels", "runtime/kvcache", "runtime/tokenizer", "models",
+	},
+	"models":        {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache"},
+	"models/layers": {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models"},
+	"models/tiny":   {},
+	"models/all":    {"models", "models/..."},
+	// Every family package.
+	"models/*":       {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "models", "models/layers"},
+	"api":            {"runtime/engine", "runtime/tokenizer", "runtime/tokenizer/chattemplate"},
+	"cmd/infer":      {"..."},
+	"internal/rules": {},
+}
+
+// onlyIn says which rooms may use a library that is a choice of the whole house.
+var onlyIn = map[string][]string{
+	"github.com/gin-gonic/gin":      {"api"},
+	"github.com/rs/zerolog":         {"cmd/infer", "api", "runtime/engine"},
+	"github.com/spf13/cobra":        {"cmd/infer"},
+	"github.com/vbauerster/mpb":     {"cmd/infer"},
+	"github.com/prometheus/":        {"api"},
+	"github.com/ardanlabs/jinja":    {"runtime/tokenizer/chattemplate"},
+	"github.com/dlclark/regexp2":    {"runtime/tokenizer"},
+	"github.com/nlpodyssey/":        {"runtime/loader"},
+	"gorgonia.org/cu":               {"runtime/internal/cuda"},
+	"github.com/NVIDIA/go-nvml":     {"runtime/internal/cuda"},
+	"golang.org/x/sys/unix":         {"runtime/loader", "runtime/loader/hub", "runtime/kernels/cpu", "cmd/infer"},
+	"golang.org/x/text/":            {"runtime/tokenizer"},
+	"github.com/rogpeppe/":          {"cmd/infer"},
+	"github.com/klauspost/cpuid":    {"runtime/kernels/cpu"},
+	"golang.org/x/sys/cpu":          {"runtime/kernels/cpu"},
+	"golang.org/x/term":             {"cmd/infer"},
+	"go.uber.org/goleak":            {}, // tests only
+	"github.com/santhosh-tekuri/":   {"api"},
+	"github.com/getkin/kin-openapi": {}, // tests only
+}
+
+func TestImportRules(t *testing.T) {
+	root := moduleRoot(t)
+	seen := 0
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, p)
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && rel != "." {
+				return filepath.SkipDir // a module of its own (tools)
+			}
+			if name := d.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		seen++
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		room := path.Dir(rel)
+		allowed, ok := rule(room)
+		if !ok {
+			t.Errorf("%s: package %s has no import rule: add it to mayImport, with thought", rel, room)
+			return nil
+		}
+		for _, spec := range f.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			if own, ok := strings.CutPrefix(imp, "infer/"); ok {
+				if !matches(allowed, own) {
+					t.Errorf("%s: %s may not import %s", rel, room, own)
+				}
+				continue
+			}
+			for lib, rooms := range onlyIn {
+				if strings.HasPrefix(imp, lib) && !matches(rooms, room) {
+					t.Errorf("%s: %s is used only in %v", rel, imp, rooms)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 20 {
+		t.Fatalf("only %d files looked at: is %s the module?", seen, root)
+	}
+}
+
+func rule(room string) ([]string, bool) {
+	if r, ok := mayImport[room]; ok {
+		return r, true
+	}
+	r, ok := mayImport[path.Dir(room)+"/*"]
+	return r, ok
+}
+
+func matches(rules []string, pkg string) bool {
+	for _, r := range rules {
+		prefix, below := strings.CutSuffix(r, "...")
+		if r == pkg || below && strings.HasPrefix(pkg, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = up
+	}
+}
