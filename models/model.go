@@ -33,6 +33,7 @@ type Config struct {
 	Heads        kernels.Heads
 	MaxPositions int // context length the model was made for, rotary scaling included
 	Tied         bool
+	StopIDs      []int32 // eos_token_id of config.json; generation_config.json may say otherwise
 	// KVLayerBytes per token and layer are 2 × Heads.KV × Heads.Dim elements.
 }
 
@@ -40,7 +41,8 @@ type Config struct {
 type Model interface {
 	Config() Config
 	// Tensors lists what Load of all layers reads, in file-independent order;
-	// a tied head is listed once, as the embedding.
+	// a tied head is listed once, as the embedding. (A stage with the head but
+	// not the embedding reads it too.)
 	Tensors() []TensorSpec
 	// Load reads and packs the weights of one stage. Cancelling ctx stops it.
 	Load(ctx context.Context, o LoadOptions) (Stage, error)
@@ -57,7 +59,9 @@ type LoadOptions struct {
 	MaxTokens    int            // rows in a step, at most
 	MaxLogits    int            // rows of logits in a step, at most
 	MaxPositions int            // context length to make rotary tables for
-	Progress     func(bytes int64)
+	// Progress is told the bytes of the checkpoint read since its last call;
+	// calls may come from several goroutines at once.
+	Progress func(bytes int64)
 }
 
 // Stage is a contiguous run of layers with its weights and scratch memory on
@@ -65,9 +69,9 @@ type LoadOptions struct {
 type Stage interface {
 	// Forward queues one step. ops.Begin(b) has been called. hidden is
 	// [T, Hidden] in the backend's ActType: input unless the stage has the
-	// embedding, and the output unless it has the head. logits is
-	// [len(b.Logits), VocabSize] F32, written by a stage with the head. kv has
-	// one entry for each layer of the stage.
+	// embedding, and the output unless it has the head; a stage that has both
+	// does not touch it. logits is [len(b.Logits), VocabSize] F32, written by a
+	// stage with the head. kv has one entry for each layer of the stage.
 	Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer, hidden, logits tensor.Tensor)
 	// Bytes of device memory: weights, and scratch.
 	Bytes() (weights, scratch int64)

@@ -1,0 +1,8 @@
+package all
+
+import (
+	_ "infer/models/llama"   // Llama 1 to 3.x, SmolLM2
+	_ "infer/models/mistral" // Mistral
+	_ "infer/models/qwen2"   // Qwen2, Qwen2.5
+	_ "infer/models/qwen3"   // Qwen3
+)
