@@ -11,6 +11,10 @@ var (
 	ErrDraining  = errors.New("the server is shutting down")
 	ErrDeadline  = errors.New("the request's deadline has passed")
 	ErrTooLong   = errors.New("the prompt does not fit the context length")
+	ErrInvalid   = errors.New("invalid request")
+	// ErrFault: a device, a copy between devices or the model's output is
+	// broken. No token of the step that showed it was given out.
+	ErrFault = errors.New("device fault")
 )
 
 // Request is one sequence to generate.
@@ -19,7 +23,7 @@ type Request struct {
 	Sampling Sampling
 	// Choice is the index among the n choices of one request: it is added to
 	// the seed, so that choices differ and each is reproducible.
-	Choice   int
+	Choice int
 	// KeepSpecial leaves special tokens' text in Event.Bytes; without it they
 	// are tokens without text.
 	KeepSpecial bool
@@ -92,7 +96,7 @@ type Event struct {
 // was known when the sequence ended (Prompt, Completion, Cached, Times).
 type Result struct {
 	Finish     Finish
-	StopID     int32 // the stop id that ended it, or −1; it was the last Event's token, with no Bytes
+	StopID     int32 // the stop id that ended it, or −1; it was the last Event's token, with no Bytes of its own
 	Seed       int64
 	Prompt     int // tokens
 	Completion int // tokens, the stop token included

@@ -1,0 +1,358 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Detokenizer turns one sequence's ids into text.
+type Detokenizer interface {
+	// Next gives the bytes that id made certain; valid until the next call.
+	Next(id int32) []byte
+	// Flush gives what was held back.
+	Flush() []byte
+}
+
+// Config of an Engine.
+type Config struct {
+	Runner *Runner // the Engine closes it
+	// MaxQueue is how many requests may wait beside those that run; more are
+	// ErrQueueFull.
+	MaxQueue int
+	// StopIDs are the model's own: generation_config.json's eos_token_id.
+	StopIDs []int32
+	// NewDetokenizer makes a text stream; nil: Events have no Bytes.
+	NewDetokenizer func(skipSpecial bool) Detokenizer
+	NoPrefixCache  bool
+	Events         Events
+}
+
+// Events report what happens, for logs; funcs may be nil. They are called by
+// the step loop and must return soon.
+type Events struct {
+	StepFailed func(err error, sequences int)
+	Failed     func(err error) // nothing can be computed any more
+}
+
+// Engine runs sequences. All methods are safe for concurrent use.
+type Engine struct {
+	c       Config
+	vocab   int
+	workers *workers
+
+	mu       sync.Mutex // guards what follows; never held while a device computes
+	sched    *Scheduler
+	tasks    map[*task]struct{}
+	draining bool
+	failed   error
+	idle     chan struct{} // closed when draining and no task is left
+	stats    Stats
+
+	wake chan struct{}
+	quit context.CancelFunc
+	done chan struct{}
+
+	// Of the step loop.
+	step  *Step
+	whole bool      // the step's logits are on the host, not only their maxima
+	made  []made    // by row
+	outs  []Outcome // of the rows that sample
+}
+
+// made is what one row of a step came to.
+type made struct {
+	news news
+	err  error
+}
+
+// New starts the step loop over a loaded Runner.
+func New(c Config) (*Engine, error) {
+	p := c.Runner.Plan()
+	sched, err := NewScheduler(Limits{
+		Blocks: p.Blocks, MaxContext: p.MaxContext, MaxSeqs: p.MaxSeqs,
+		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxQueue: c.MaxQueue, NoPrefix: c.NoPrefixCache,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		c: c, vocab: c.Runner.model.VocabSize, sched: sched, tasks: make(map[*task]struct{}),
+		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	for _, id := range c.StopIDs {
+		if id < 0 || int(id) >= e.vocab {
+			return nil, fmt.Errorf("stop id %d is not in the model's vocabulary of %d", id, e.vocab)
+		}
+	}
+	e.workers = newWorkers(min(runtime.GOMAXPROCS(0), 8), e.choose)
+	ctx, quit := context.WithCancel(context.Background())
+	e.quit = quit
+	go e.loop(ctx)
+	return e, nil
+}
+
+// MaxContext is the tokens that a prompt and its answer may have together.
+func (e *Engine) MaxContext() int { return e.sched.Limits().MaxContext }
+
+// submit queues a task, which loop or cancel will end.
+func (e *Engine) submit(t *task) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.failed != nil:
+		return e.failed
+	case e.draining:
+		return ErrDraining
+	}
+	if err := e.sched.Submit(t.seq); err != nil {
+		return err
+	}
+	e.tasks[t] = struct{}{}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// cancel ends a task whose caller has left.
+func (e *Engine) cancel(t *task, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sched.Cancel(t.seq)
+	e.finish(t, FinishNone, err, time.Now())
+}
+
+// finish ends a task; e.mu is held.
+func (e *Engine) finish(t *task, why Finish, err error, now time.Time) {
+	if _, live := e.tasks[t]; !live {
+		return
+	}
+	t.end(why, err, now)
+	delete(e.tasks, t)
+	e.stats.count(why, err)
+	if e.draining && len(e.tasks) == 0 {
+		close(e.idle)
+	}
+}
+
+// Drain refuses new requests and waits for those accepted. When ctx ends
+// first, they are cancelled and ctx's error is returned.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.draining {
+		e.draining = true
+		if len(e.tasks) == 0 {
+			close(e.idle)
+		}
+	}
+	e.mu.Unlock()
+	select {
+	case <-e.idle:
+		return nil
+	case <-ctx.Done():
+		e.failAll(ErrDraining)
+		return context.Cause(ctx)
+	}
+}
+
+// failAll ends every task; e.mu is not held.
+func (e *Engine) failAll(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	for _, q := range e.sched.All() {
+		e.sched.Cancel(q)
+	}
+	for t := range e.tasks {
+		e.finish(t, FinishNone, err, now)
+	}
+}
+
+// Close ends what runs with ErrDraining, stops the step loop and closes the
+// Runner.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if !e.draining {
+		e.draining = true
+		if len(e.tasks) == 0 {
+			close(e.idle)
+		}
+	}
+	e.mu.Unlock()
+	e.failAll(ErrDraining)
+	e.quit()
+	<-e.done
+	e.workers.close()
+	return e.c.Runner.Close()
+}
+
+// loop computes step after step, and sleeps while there is nothing to do.
+func (e *Engine) loop(ctx context.Context) {
+	defer close(e.done)
+	for ctx.Err() == nil {
+		if st := e.next(); st != nil {
+			e.run(st)
+			continue
+		}
+		select {
+		case <-e.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// next expires deadlines and picks a step.
+func (e *Engine) next() *Step {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	for _, q := range e.sched.Expire(now) {
+		e.finish(q.task, FinishNone, ErrDeadline, now)
+	}
+	st := e.sched.Next()
+	if st == nil {
+		return nil
+	}
+	for i := range st.Rows {
+		q := st.Rows[i].Seq
+		q.task.started(now, q.cached)
+	}
+	return st
+}
+
+// run computes one step and hands out what it made.
+func (e *Engine) run(st *Step) {
+	began := time.Now()
+	e.step, e.whole = st, false
+	for i := range st.Rows {
+		r := &st.Rows[i]
+		if r.PromptN > 0 || r.Sample && !r.Seq.task.sampler.plain(len(r.Seq.Output())) {
+			e.whole = true
+		}
+	}
+	// Closing does not interrupt a step: its own timeout bounds it.
+	if err := e.c.Runner.Step(context.Background(), &st.Batch, e.whole); err != nil {
+		e.fail(err)
+		return
+	}
+	e.made = resize(e.made, len(st.Rows))
+	if e.whole {
+		e.workers.run(len(st.Rows))
+	} else {
+		for i := range st.Rows {
+			e.choose(nil, i)
+		}
+	}
+
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outs = e.outs[:0]
+	for i := range st.Rows {
+		m := &e.made[i]
+		if m.err != nil {
+			e.sched.Cancel(st.Rows[i].Seq)
+		}
+		if st.Rows[i].Sample {
+			e.outs = append(e.outs, Outcome{Token: m.news.token, Stop: m.news.stop})
+		}
+	}
+	e.sched.Apply(e.outs)
+	e.stats.step(st, now.Sub(began))
+	for i := range st.Rows {
+		m, q := &e.made[i], st.Rows[i].Seq
+		if m.err != nil {
+			e.finish(q.task, FinishNone, m.err, now)
+			continue
+		}
+		m.news.last = q.finish != FinishNone
+		q.task.push(m.news, now)
+		if m.news.last {
+			e.finish(q.task, q.finish, nil, now)
+		}
+	}
+}
+
+// fail ends the sequences of a step that could not be computed, and all of
+// them when the device is gone.
+func (e *Engine) fail(err error) {
+	err = fmt.Errorf("%w: %w", ErrFault, err)
+	now := time.Now()
+	e.mu.Lock()
+	rows := e.step.Rows
+	n := len(rows)
+	e.sched.Abort()
+	for i := range rows {
+		e.finish(rows[i].Seq.task, FinishNone, err, now)
+	}
+	e.stats.FailedSteps++
+	broken := e.c.Runner.Broken()
+	if broken != nil {
+		e.failed = fmt.Errorf("%w: %w", ErrFault, broken)
+	}
+	e.mu.Unlock()
+	if f := e.c.Events.StepFailed; f != nil {
+		f(err, n)
+	}
+	if broken != nil {
+		e.failAll(e.failed)
+		if f := e.c.Events.Failed; f != nil {
+			f(broken)
+		}
+	}
+}
+
+// choose samples row i of the step and tells its caller. Rows are independent:
+// workers call it at the same time for different rows.
+func (e *Engine) choose(c *candidates, i int) {
+	r, m := &e.step.Rows[i], &e.made[i]
+	q, t := r.Seq, r.Seq.task
+	*m = made{}
+	if r.PromptN > 0 {
+		if m.news.prompt, m.err = e.promptRows(r); m.err != nil {
+			return
+		}
+	}
+	if !r.Sample {
+		return
+	}
+	at, n := r.Logit+r.Logits-1, len(q.Output())
+	var id int32
+	var err error
+	if e.whole {
+		id, err = t.sampler.choose(c, e.c.Runner.Row(at), q.Tokens, q.prompt)
+	} else if id = e.c.Runner.Largest(at); id < 0 {
+		err = errBadLogits
+	}
+	if err == nil && t.sampler.s.Logprobs >= 0 {
+		m.news.logprob = new(Logprob)
+		*m.news.logprob, err = logprob(e.c.Runner.Row(at), id, t.sampler.s.Logprobs)
+	}
+	if err != nil {
+		m.err = classify(err, n)
+		return
+	}
+	m.news.token, m.news.hasToken, m.news.stop = id, true, t.sampler.accept(id)
+}
+
+// classify tells the request's faults from the machine's.
+func classify(err error, n int) error {
+	kind := ErrInvalid
+	if errors.Is(err, errBadLogits) {
+		kind = ErrFault
+	}
+	return fmt.Errorf("%w: output token %d: %w", kind, n, err)
+}
+
+// resize gives n elements of undefined content.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, max(n, 2*cap(s)))
+	}
+	return s[:n]
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"infer/models"
+	_ "infer/models/all"
+	"infer/models/tiny"
+	"infer/runtime/devicemap"
+	"infer/runtime/kernels"
+	"infer/runtime/kernels/ref"
+	"infer/runtime/loader"
+)
+
+// tinyModel is the embedded model.
+func tinyModel(t testing.TB) (models.Model, *loader.Checkpoint) {
+	t.Helper()
+	ck, err := loader.OpenFS(tiny.FS, tiny.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ck.Close() })
+	m, err := models.Open(ck)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, ck
+}
+
+// setup says how a test wants its engine.
+type setup struct {
+	PlanOptions
+	blocks   int    // 0: as planned
+	maps     string // device map
+	backends []kernels.Backend
+	c        Config
+}
+
+func openEngine(t testing.TB, s setup) *Engine {
+	t.Helper()
+	m, ck := tinyModel(t)
+	if s.backends == nil {
+		s.backends = []kernels.Backend{ref.Open()}
+	}
+	in, err := PlanInput(m, ck, s.backends, s.PlanOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := devicemap.Auto(in)
+	if s.maps != "" {
+		var parts []devicemap.Part
+		if parts, err = devicemap.Parse(s.maps, len(in.Model.Layers)); err == nil {
+			plan, err = devicemap.Fixed(in, parts)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.blocks > 0 {
+		plan.Blocks = s.blocks
+	}
+	r, err := Load(t.Context(), RunnerConfig{Model: m, Checkpoint: ck, Plan: plan, Backends: s.backends})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.c.Runner = r
+	if s.c.MaxQueue == 0 {
+		s.c.MaxQueue = 1000
+	}
+	e, err := New(s.c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return e
+}
+
+func greedy(prompt []int32, n int) Request {
+	return Request{Prompt: prompt, Sampling: Sampling{MaxTokens: n, Logprobs: -1, PromptLogprobs: -1}}
+}
+
+// collect runs a request and returns its tokens.
+func collect(ctx context.Context, e *Engine, r Request) ([]int32, Result, error) {
+	var ids []int32
+	res, err := e.Generate(ctx, r, func(ev Event) error {
+		if ev.HasToken {
+			ids = append(ids, ev.Token)
+		}
+		return nil
+	})
+	return ids, res, err
+}
+
+type expectedCase struct {
+	PromptIDs     []int32 `json:"prompt_ids"`
+	IDs           []int32
+	IDsBeforeStop int     `json:"ids_before_stop"`
+	Margin        float64 `json:"smallest_margin"`
+}
+
+func expected(t testing.TB) (stops []int32, cases []expectedCase) {
+	t.Helper()
+	raw, err := os.ReadFile("../../models/tiny/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x struct {
+		StopIDs []int32 `json:"stop_ids"`
+		Cases   []expectedCase
+	}
+	if err := json.Unmarshal(raw, &x); err != nil || len(x.Cases) == 0 {
+		t.Fatal(err, len(x.Cases))
+	}
+	return x.StopIDs, x.Cases
+}
+
+func TestGreedyIsWhatTheModelIsKnownToSay(t *testing.T) {
+	stops, cases := expected(t)
+	e := openEngine(t, setup{c: Config{StopIDs: stops}})
+	if testing.Short() {
+		cases = cases[:3]
+	}
+	for i, c := range cases {
+		r := greedy(c.PromptIDs, len(c.IDs))
+		r.Sampling.IgnoreEOS = true
+		ids, res, err := collect(t.Context(), e, r)
+		if err != nil || !slices.Equal(ids, c.IDs) || res.Finish != FinishLength || res.StopID != -1 || res.Completion != len(c.IDs) {
+			t.Errorf("case %d (margin %g): %v %+v\ngot  %v\nwant %v", i, c.Margin, err, res, ids, c.IDs)
+		}
+		if c.IDsBeforeStop == len(c.IDs) {
+			continue
+		}
+		ids, res, err = collect(t.Context(), e, greedy(c.PromptIDs, 0))
+		if want := c.IDs[:c.IDsBeforeStop+1]; err != nil || !slices.Equal(ids, want) || res.Finish != FinishStop || res.StopID != want[len(want)-1] {
+			t.Errorf("case %d with stop ids: %v %+v\ngot  %v\nwant %v", i, err, res, ids, want)
+		}
+	}
+	idle(t, e)
+}
+
+// idle waits until nothing runs and verifies the books.
+func idle(t testing.TB, e *Engine) {
+	t.Helper()
+	for range 1000 {
+		if s := e.Stats(); s.Running == 0 && s.Waiting == 0 && s.BlocksUsed == 0 {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if err := e.sched.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if len(e.tasks) != 0 {
+				t.Fatalf("%d tasks are left", len(e.tasks))
+			}
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("not idle: %+v", e.Stats())
+}

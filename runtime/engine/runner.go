@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"infer/models"
+	"infer/runtime/device"
+	"infer/runtime/devicemap"
+	"infer/runtime/kernels"
+	"infer/runtime/kvcache"
+	"infer/runtime/loader"
+	"infer/runtime/tensor"
+	"infer/runtime/transfer"
+)
+
+// RunnerConfig says what Load loads, and where.
+type RunnerConfig struct {
+	Model       models.Model
+	Checkpoint  *loader.Checkpoint
+	Plan        devicemap.Plan
+	Backends    []kernels.Backend // those that the plan names; they stay the caller's
+	Format      kernels.Format    // of the large matrices
+	Copier      transfer.Copier   // nil: transfer.NewHostStaged
+	StepTimeout time.Duration     // of one step; 0: two minutes
+	Progress    func(bytes int64) // as in models.LoadOptions; may be nil
+}
+
+// Runner takes batches through the stages of a plan. It is used by one
+// goroutine at a time.
+type Runner struct {
+	plan    devicemap.Plan
+	model   models.Config
+	stages  []*stage
+	copier  transfer.Copier
+	timeout time.Duration
+	steps   uint64
+
+	out     tensor.Tensor // [MaxLogits, VocabSize] F32 on the last stage's device
+	largest tensor.Tensor // [MaxLogits] I32
+	raw     []byte        // host copy of out
+	logits  []float32     // [MaxLogits × VocabSize]
+	ids     []byte        // host copy of largest
+	probes  []byte        // one logit of each row
+	choice  []int32
+}
+
+// stage is one models.Stage with what it needs on its device.
+type stage struct {
+	devicemap.Stage
+	stream device.Stream
+	ops    kernels.Ops
+	model  models.Stage
+	cache  *kvcache.Cache
+	hidden tensor.Tensor // [MaxTokens, Hidden], or none in the only stage
+	bufs   []device.Buffer
+}
+
+// Load opens the streams, reads the weights and allocates K/V pages and
+// activations of every stage. An error leaves nothing behind.
+func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
+	r := &Runner{plan: c.Plan, model: c.Model.Config(), copier: c.Copier, timeout: c.StepTimeout}
+	if r.copier == nil {
+		r.copier = transfer.NewHostStaged()
+	}
+	if r.timeout == 0 {
+		r.timeout = 2 * time.Minute
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	for _, ps := range c.Plan.Stages {
+		backend, err := backendOf(c.Backends, ps.Device)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.open(ctx, c, ps, backend); err != nil {
+			return nil, fmt.Errorf("load %v: %w", ps, err)
+		}
+	}
+	return r, nil
+}
+
+func backendOf(all []kernels.Backend, id device.ID) (kernels.Backend, error) {
+	for _, b := range all {
+		if b.Device().Info().ID == id {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("the plan names device %v, which is not open", id)
+}
+
+// open makes one stage; what it made is in r.stages even when it fails.
+func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b kernels.Backend) error {
+	st := &stage{Stage: ps}
+	r.stages = append(r.stages, st)
+	var err error
+	if st.stream, err = b.Device().NewStream(); err != nil {
+		return err
+	}
+	if st.ops, err = b.NewOps(st.stream); err != nil {
+		return err
+	}
+	p := r.plan
+	st.model, err = c.Model.Load(ctx, models.LoadOptions{
+		Lo: ps.Lo, Hi: ps.Hi, Embed: ps.Embed, Head: ps.Head,
+		Checkpoint: c.Checkpoint, Backend: b, Stream: st.stream, Format: c.Format,
+		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxPositions: p.MaxContext, Progress: c.Progress,
+	})
+	if err != nil {
+		return err
+	}
+	if st.cache, err = kvcache.NewCache(b, ps.Hi-ps.Lo, p.Blocks, r.model.Heads); err != nil {
+		return err
+	}
+	alloc := func(what string, d tensor.DType, dims ...int) (tensor.Tensor, error) {
+		t := tensor.Tensor{DType: d, Shape: tensor.Of(dims...)}
+		buf, err := b.Device().Alloc(t.Bytes())
+		if err != nil {
+			return t, fmt.Errorf("%s of %v: %w", what, t.Shape, err)
+		}
+		st.bufs = append(st.bufs, buf)
+		t.Buf = buf
+		return t, nil
+	}
+	if !ps.Embed || !ps.Head { // a stage that is the whole model has its own
+		if st.hidden, err = alloc("hidden states", b.ActType(), p.MaxTokens, r.model.Hidden); err != nil {
+			return err
+		}
+	}
+	if !ps.Head {
+		return nil
+	}
+	if r.out, err = alloc("logits", tensor.F32, p.MaxLogits, r.model.VocabSize); err != nil {
+		return err
+	}
+	if r.largest, err = alloc("token ids", tensor.I32, p.MaxLogits); err != nil {
+		return err
+	}
+	n := p.MaxLogits * r.model.VocabSize
+	r.logits = make([]float32, n)
+	r.raw = bytesOf(r.logits)
+	r.ids, r.probes, r.choice = make([]byte, 4*p.MaxLogits), make([]byte, 4*p.MaxLogits), make([]int32, p.MaxLogits)
+	return nil
+}
+
+// Step computes b on all stages and waits for it, at most for the step's
+// timeout. With wholeRows the logits are on the host afterwards (Row), else
+// only the index of the largest of each row (Largest). An error means that
+// nothing of the step may be used.
+func (r *Runner) Step(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
+	r.steps++
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err := r.step(ctx, b, wholeRows)
+	// Also after an error, so that this step's copies do not stay behind.
+	if cerr := r.copier.Commit(r.steps); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("step %d (%d tokens of %d sequences): %w", r.steps, len(b.Tokens), len(b.Contexts), err)
+	}
+	return nil
+}
+
+func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
+	rows, n := len(b.Tokens), len(b.Logits)
+	for i, st := range r.stages {
+		var hidden, logits tensor.Tensor
+		if !st.hidden.IsNone() {
+			hidden = st.hidden.Rows(0, rows)
+		}
+		if i > 0 {
+			prev := r.stages[i-1]
+			if err := r.copier.Move(ctx, st.end(hidden), prev.end(prev.hidden.Rows(0, rows))); err != nil {
+				return err
+			}
+		}
+		if st.Head {
+			logits = r.out.Rows(0, n)
+		}
+		st.ops.Begin(b)
+		st.model.Forward(st.ops, b, st.cache.Layers(), hidden, logits)
+	}
+	last := r.stages[len(r.stages)-1]
+	switch {
+	case n == 0:
+	case wholeRows:
+		last.stream.Download(r.raw[:4*n*r.model.VocabSize], r.out.Rows(0, n))
+	default:
+		last.ops.Argmax(r.largest.Rows(0, n), r.out.Rows(0, n))
+		last.stream.Download(r.ids[:4*n], r.largest.Rows(0, n))
+		// A model whose hidden states are not numbers gives rows of NaN, and
+		// Argmax does not tell: one logit of each row does.
+		for i := range n {
+			one := r.out.Rows(i, i+1)
+			one.Shape = tensor.Of(1, 1)
+			last.stream.Download(r.probes[4*i:4*i+4], one)
+		}
+	}
+	for _, st := range r.stages {
+		if err := st.stream.Sync(ctx); err != nil {
+			return fmt.Errorf("wait for %v: %w", st.Stage, err)
+		}
+	}
+	if !wholeRows {
+		for i := range n {
+			r.choice[i] = int32(binary.LittleEndian.Uint32(r.ids[4*i:]))
+			if p := math.Float32frombits(binary.LittleEndian.Uint32(r.probes[4*i:])); p != p {
+				r.choice[i] = -1
+			}
+		}
+	}
+	return nil
+}
+
+func (st *stage) end(t tensor.Tensor) transfer.End {
+	return transfer.End{Device: st.Device, Stream: st.stream, Ops: st.ops, Tensor: t}
+}
+
+// Row is the i-th row of logits of the last step, [VocabSize], valid until the
+// next.
+func (r *Runner) Row(i int) []float32 {
+	v := r.model.VocabSize
+	return r.logits[i*v : (i+1)*v : (i+1)*v]
+}
+
+// Largest is the index of the largest logit of the i-th row of the last step;
+// −1 when the row is not numbers.
+func (r *Runner) Largest(i int) int32 { return r.choice[i] }
+
+// Broken is the sticky error of a device; nothing can be computed after it.
+func (r *Runner) Broken() error {
+	for _, st := range r.stages {
+		if err := st.stream.Err(); err != nil {
+			return fmt.Errorf("%v: %w", st.Stage, err)
+		}
+	}
+	return nil
+}
+
+// Plan that was loaded.
+func (r *Runner) Plan() devicemap.Plan { return r.plan }
+
+// Bytes that each stage really holds: weights, K/V and activations.
+func (r *Runner) Bytes() []devicemap.Bytes {
+	var all []devicemap.Bytes
+	for _, st := range r.stages {
+		var b devicemap.Bytes
+		b.Weights, b.Activations = st.model.Bytes()
+		b.KV = st.cache.Bytes()
+		for _, buf := range st.bufs {
+			b.Activations += buf.Size()
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// Close frees everything that Load made.
+func (r *Runner) Close() error {
+	var errs []error
+	for _, st := range r.stages {
+		if st.model != nil {
+			errs = append(errs, st.model.Close())
+		}
+		if st.cache != nil {
+			errs = append(errs, st.cache.Close())
+		}
+		for _, b := range st.bufs {
+			errs = append(errs, b.Free())
+		}
+		if st.stream != nil {
+			errs = append(errs, st.stream.Close())
+		}
+	}
+	r.stages = nil
+	return errors.Join(errs...)
+}

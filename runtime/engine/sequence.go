@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"cmp"
+	"time"
+
+	"infer/runtime/kvcache"
+)
+
+// status of a Sequence.
+type status uint8
+
+const (
+	statusNew status = iota
+	statusWaiting
+	statusRunning
+	statusFinished
+)
+
+func (s status) String() string {
+	return [...]string{"new", "waiting", "running", "finished"}[s]
+}
+
+// Sequence is one prompt and the tokens generated behind it, as the Scheduler
+// keeps it. The fields above the blank line are set before Submit.
+type Sequence struct {
+	Tokens     []int32 // prompt, then output
+	MaxNew     int     // tokens to generate at most; 0: none, the prompt is only evaluated
+	Priority   int     // lower runs first
+	Salt       string
+	Deadline   time.Time // zero: none
+	PromptRows bool      // logits of every prompt position are wanted; does not read the prefix cache
+
+	arrival  uint64
+	prompt   int // of Tokens
+	limit    int // of len(Tokens)
+	status   status
+	inStep   bool // part of the step between Next and Apply
+	dropped  bool // cancelled while inStep
+	finish   Finish
+	blocks   []int32       // pages of positions 0..
+	keys     []kvcache.Key // of full blocks of Tokens, as far as needed yet
+	shared   int           // leading blocks that were offered to, or came from, the prefix cache
+	computed int           // leading tokens whose K/V is in blocks, committed
+	rowsDone int           // leading prompt positions whose logits were delivered
+	cached   int           // prompt tokens taken from the prefix cache at first admission
+	admitted bool          // was running before
+	preempts int
+
+	task *task // the engine's; not touched by the Scheduler
+}
+
+// Prompt is the number of prompt tokens, Output that of generated ones.
+func (q *Sequence) Prompt() int { return q.prompt }
+
+// Output tokens so far.
+func (q *Sequence) Output() []int32 { return q.Tokens[q.prompt:] }
+
+// Finish is why the sequence ended, once Apply has finished it.
+func (q *Sequence) Finish() Finish { return q.finish }
+
+// decoding tells whether only the newest token is still to be computed.
+func (q *Sequence) decoding() bool {
+	return q.computed == len(q.Tokens)-1 && len(q.Tokens) > q.prompt
+}
+
+// before orders sequences: priority, then arrival.
+func before(a, b *Sequence) int {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.arrival, b.arrival))
+}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"infer/runtime/kernels"
+)
+
+// Stats are an Engine's present state and its counters since the start.
+type Stats struct {
+	Running, Waiting      int
+	BlocksUsed, BlocksAll int // K/V blocks held by live sequences; all
+	BlocksCached          int // that hold a prefix some later sequence may use
+	BlockSize, MaxContext int
+	Draining              bool
+	Failed                error // nothing can be computed any more
+	Counters                    // of the Scheduler
+	Evictions             uint64
+	Steps, FailedSteps    uint64
+	StepTime, LastStep    time.Duration // sum over all steps; of the last one
+	LastTokens            int           // rows of the last step
+	PrefillTokens         uint64        // computed for prompts, recomputation included
+	Generated             uint64        // tokens
+	FinishedStop          uint64        // sequences, by how they ended
+	FinishedLength        uint64
+	FinishedAbort         uint64 // cancelled by their caller, or past the deadline
+	FinishedError         uint64 // by a fault
+}
+
+// step counts a committed step.
+func (s *Stats) step(st *Step, d time.Duration) {
+	s.Steps++
+	s.StepTime += d
+	s.LastStep, s.LastTokens = d, len(st.Batch.Tokens)
+	s.Generated += uint64(st.Samples)
+	decode := 0
+	for i := range st.Rows {
+		if r := &st.Rows[i]; r.N == 1 && r.Sample && r.Lo > r.Seq.prompt-1 {
+			decode++
+		}
+	}
+	s.PrefillTokens += uint64(len(st.Batch.Tokens) - decode)
+}
+
+// count notes how a sequence ended.
+func (s *Stats) count(why Finish, err error) {
+	switch {
+	case errors.Is(err, ErrFault) || errors.Is(err, ErrInvalid):
+		s.FinishedError++
+	case err != nil:
+		s.FinishedAbort++
+	case why == FinishStop:
+		s.FinishedStop++
+	default:
+		s.FinishedLength++
+	}
+}
+
+// Stats at this moment.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Running, s.Waiting = e.sched.Running(), e.sched.Waiting()
+	s.BlocksUsed, s.BlocksAll, s.BlocksCached = e.sched.BlocksUsed(), e.sched.blocks.Total(), e.sched.blocks.Cached()
+	s.Evictions = e.sched.blocks.Evicted()
+	s.BlockSize, s.MaxContext = kernels.BlockSize, e.sched.lim.MaxContext
+	s.Counters, s.Draining, s.Failed = e.sched.Counters(), e.draining, e.failed
+	return s
+}

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"slices"
+
+	"infer/runtime/kernels"
+	"infer/runtime/kvcache"
+)
+
+// Row is one sequence's part of a step: tokens Lo..Lo+N.
+type Row struct {
+	Seq   *Sequence
+	Lo, N int
+	// Logits rows of this part: first those of prompt positions
+	// PromptLo..PromptLo+PromptN when the sequence has PromptRows. With Sample
+	// the last row is the one to sample from; it may be the last of those.
+	Logit, Logits     int // first, number
+	PromptLo, PromptN int
+	Sample            bool
+}
+
+// Outcome of sampling one row.
+type Outcome struct {
+	Token int32
+	Stop  bool // it is a stop id: the sequence ends with it
+}
+
+// Step is what is computed at once. It belongs to the Scheduler and is valid
+// until Apply or Abort.
+type Step struct {
+	Batch   kernels.Batch
+	Rows    []Row // decoding sequences, then prefill; Rows[i] is Batch's sequence i
+	Samples int   // rows with Sample
+}
+
+// Next picks the next step, or returns nil when there is nothing to compute.
+// Decoding sequences come first, one token each; what is left of the token
+// budget goes to prompts, in order, in chunks.
+func (s *Scheduler) Next() *Step {
+	if s.open {
+		panic("engine: Next within a step")
+	}
+	st := &s.step
+	st.Rows, st.Samples = st.Rows[:0], 0
+	tokens, logits := s.lim.MaxTokens, s.lim.MaxLogits
+
+	preempted := false
+	for i := 0; i < len(s.running); i++ {
+		q := s.running[i]
+		if !q.decoding() {
+			continue
+		}
+		for len(q.blocks) < kvcache.BlocksFor(len(q.Tokens)) {
+			var ok bool
+			if q.blocks, ok = s.blocks.Allocate(q.blocks, 1); ok {
+				continue
+			}
+			// The last in order is q or comes after q, so it has no row yet.
+			last := s.running[len(s.running)-1]
+			s.preempt(last)
+			preempted = true
+			if last == q {
+				break
+			}
+		}
+		if q.status == statusRunning {
+			s.add(q, 1, &tokens, &logits)
+		}
+	}
+	for _, q := range s.running {
+		if !q.decoding() {
+			s.prefill(q, &tokens, &logits)
+		}
+	}
+	for !preempted && tokens > 0 && len(s.waiting) > 0 && len(s.running) < s.lim.MaxSeqs {
+		q := s.waiting[0]
+		if !s.admit(q) {
+			break
+		}
+		s.prefill(q, &tokens, &logits)
+	}
+	if len(st.Rows) == 0 {
+		return nil
+	}
+	s.open = true
+	st.build()
+	return st
+}
+
+// prefill gives q as much of the step as it can use.
+func (s *Scheduler) prefill(q *Sequence, tokens, logits *int) {
+	n := min(len(q.Tokens)-q.computed, *tokens)
+	if q.PromptRows {
+		// Only positions not delivered before need logits, and the last.
+		n = min(n, max(0, q.rowsDone-q.computed)+*logits)
+	}
+	if *logits == 0 && q.computed+n == len(q.Tokens) {
+		n--
+	}
+	if n > 0 {
+		s.add(q, n, tokens, logits)
+	}
+}
+
+func (s *Scheduler) add(q *Sequence, n int, tokens, logits *int) {
+	r := Row{Seq: q, Lo: q.computed, N: n, Logit: s.lim.MaxLogits - *logits}
+	hi := r.Lo + n
+	if q.PromptRows {
+		r.PromptLo = max(r.Lo, q.rowsDone)
+		r.PromptN = max(0, min(hi, q.prompt)-r.PromptLo)
+		r.Logits = r.PromptN
+	}
+	if hi == len(q.Tokens) && q.MaxNew > 0 {
+		r.Sample = true
+		s.step.Samples++
+		if r.PromptN == 0 || hi > q.prompt {
+			r.Logits++
+		}
+	}
+	q.inStep = true
+	*tokens -= n
+	*logits -= r.Logits
+	s.step.Rows = append(s.step.Rows, r)
+}
+
+// admit makes the first waiting sequence run if there are blocks for all of
+// its tokens: from then on it needs more only while decoding. One block for
+// each running sequence is left, so that admission does not cause preemption
+// at once.
+func (s *Scheduler) admit(q *Sequence) bool {
+	need := kvcache.BlocksFor(len(q.Tokens))
+	hit, free := 0, 0
+	if !s.lim.NoPrefix && !q.PromptRows {
+		// The last token is always computed: its logits are wanted.
+		q.keys = kvcache.Extend(q.keys, q.Salt, q.Tokens)
+		usable := q.keys[:(len(q.Tokens)-1)/kernels.BlockSize]
+		hit, free = s.blocks.Lookup(usable)
+	}
+	if need-hit+free+len(s.running) > s.blocks.Available() {
+		return false
+	}
+	q.blocks = s.blocks.Acquire(q.blocks, q.keys[:hit])
+	q.blocks, _ = s.blocks.Allocate(q.blocks, need-hit)
+	q.computed, q.shared = hit*kernels.BlockSize, hit
+
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.running = insert(s.running, q)
+	q.status = statusRunning
+	if q.admitted {
+		s.resumed--
+		return true
+	}
+	q.admitted, q.cached = true, q.computed
+	s.count.PromptTokens += uint64(q.prompt)
+	if !s.lim.NoPrefix && !q.PromptRows {
+		s.count.CacheQueries += uint64(q.prompt)
+		s.count.CacheHits += uint64(q.cached)
+	}
+	return true
+}
+
+// preempt takes a running sequence's blocks; it waits in its old order and
+// computes its tokens again, unless the prefix cache still has them.
+func (s *Scheduler) preempt(q *Sequence) {
+	s.running = remove(s.running, q)
+	s.count.Preemptions++
+	s.count.Recomputed += uint64(q.computed)
+	q.preempts++
+	s.release(q)
+	s.enqueue(q)
+}
+
+// build lays the rows out as a Batch, in the memory of the step before.
+func (st *Step) build() {
+	b := &st.Batch
+	b.Tokens, b.Positions, b.Slots = b.Tokens[:0], b.Positions[:0], b.Slots[:0]
+	b.Contexts, b.BlockTables, b.Logits = b.Contexts[:0], b.BlockTables[:0], b.Logits[:0]
+	b.Starts = append(b.Starts[:0], 0)
+	for i := range st.Rows {
+		r := &st.Rows[i]
+		q := r.Seq
+		hi, base := r.Lo+r.N, len(b.Tokens)-r.Lo
+		b.Tokens = append(b.Tokens, q.Tokens[r.Lo:hi]...)
+		for p := r.Lo; p < hi; p++ {
+			b.Positions = append(b.Positions, int32(p))
+			b.Slots = append(b.Slots, q.blocks[p/kernels.BlockSize]*kernels.BlockSize+int32(p%kernels.BlockSize))
+		}
+		b.Starts = append(b.Starts, int32(len(b.Tokens)))
+		b.Contexts = append(b.Contexts, int32(hi))
+		b.BlockTables = append(b.BlockTables, q.blocks)
+		for p := r.PromptLo; p < r.PromptLo+r.PromptN; p++ {
+			b.Logits = append(b.Logits, int32(base+p))
+		}
+		if r.Logits > r.PromptN {
+			b.Logits = append(b.Logits, int32(base+hi-1))
+		}
+	}
+}

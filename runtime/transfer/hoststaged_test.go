@@ -1,0 +1,174 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"infer/runtime/device"
+	"infer/runtime/kernels/ref"
+	"infer/runtime/tensor"
+)
+
+// faulty is a Stream whose copies report success but may harm what arrives,
+// or whose Sync fails.
+type faulty struct {
+	device.Stream
+	harm   func([]byte) // of uploaded bytes
+	harmed func([]byte) // of downloaded bytes
+	syncs  error
+}
+
+func (f *faulty) Upload(dst tensor.Tensor, src []byte) {
+	if f.harm != nil {
+		src = bytes.Clone(src)
+		f.harm(src)
+	}
+	f.Stream.Upload(dst, src)
+}
+
+func (f *faulty) Download(dst []byte, src tensor.Tensor) {
+	f.Stream.Download(dst, src)
+	if f.harmed != nil {
+		f.harmed(dst)
+	}
+}
+
+func (f *faulty) Sync(ctx context.Context) error {
+	if f.syncs != nil {
+		return f.syncs
+	}
+	return f.Stream.Sync(ctx)
+}
+
+type side struct {
+	End
+	faulty *faulty
+}
+
+func open(t *testing.T, index, n int) side {
+	t.Helper()
+	b := ref.Open()
+	s, err := b.Device().NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := b.NewOps(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf, err := b.Device().Alloc(int64(4 * n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &faulty{Stream: s}
+	return side{End{device.ID{Kind: device.CPU, Index: index}, f, ops, tensor.Tensor{Buf: buf, DType: tensor.F32, Shape: tensor.Of(n)}}, f}
+}
+
+func (s side) fill(seed uint64) []byte {
+	data := make([]byte, s.Tensor.Bytes())
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	s.faulty.Stream.Upload(s.Tensor, data)
+	return data
+}
+
+func (s side) read() []byte {
+	data := make([]byte, s.Tensor.Bytes())
+	s.faulty.Stream.Download(data, s.Tensor)
+	return data
+}
+
+func TestMoveAndCommit(t *testing.T) {
+	ctx := context.Background()
+	c := NewHostStaged()
+	for step := range uint64(20) {
+		// A chain of three, sizes changing from step to step.
+		n := 1 + int(step*37%101)
+		a, b, d := open(t, 0, n), open(t, 1, n), open(t, 2, n)
+		want := a.fill(step)
+		if err := errors.Join(c.Move(ctx, b.End, a.End), c.Move(ctx, d.End, b.End), c.Commit(step)); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(d.read(), want) {
+			t.Fatalf("step %d: other bytes arrived, and nobody noticed", step)
+		}
+	}
+}
+
+// What can go wrong with the bytes is found, whichever half of the way harms
+// them, and the error names the hop.
+func TestHarmIsFound(t *testing.T) {
+	ctx := context.Background()
+	faults := map[string]func([]byte){
+		"zeros":   func(p []byte) { clear(p) },
+		"one bit": func(p []byte) { p[len(p)/2] ^= 0x10 },
+		"partial": func(p []byte) { clear(p[len(p)/2:]) },
+		"shifted": func(p []byte) { copy(p[4:], bytes.Clone(p)) },
+		"swapped": func(p []byte) { p[0], p[8] = p[8], p[0] },
+	}
+	for name, harm := range faults {
+		for _, half := range []string{"download", "upload"} {
+			t.Run(name+"/"+half, func(t *testing.T) {
+				c := NewHostStaged()
+				a, b, d := open(t, 0, 100), open(t, 1, 100), open(t, 2, 100)
+				a.fill(1)
+				if half == "upload" {
+					d.faulty.harm = harm
+				} else {
+					b.faulty.harmed = harm
+				}
+				if err := errors.Join(c.Move(ctx, b.End, a.End), c.Move(ctx, d.End, b.End)); err != nil {
+					t.Fatal(err)
+				}
+				var m *MismatchError
+				if err := c.Commit(7); !errors.As(err, &m) {
+					t.Fatalf("Commit: %v", err)
+				}
+				if m.From != b.Device || m.To != d.Device || m.Bytes != 400 || m.Step != 7 || m.Sent == m.Got {
+					t.Fatalf("%+v", m)
+				}
+				for _, part := range []string{"step 7", "400 bytes", "cpu:1", "cpu:2", "host staged"} {
+					if !strings.Contains(m.Error(), part) {
+						t.Errorf("%q does not say %q", m, part)
+					}
+				}
+				if err := c.Commit(8); err != nil {
+					t.Fatalf("the next step inherits the fault: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestSourceFails(t *testing.T) {
+	a, b := open(t, 0, 10), open(t, 1, 10)
+	a.faulty.syncs = fmt.Errorf("sync: %w", device.ErrDeviceLost)
+	c := NewHostStaged()
+	err := c.Move(context.Background(), b.End, a.End)
+	if !errors.Is(err, device.ErrDeviceLost) || !strings.Contains(err.Error(), "40 bytes from cpu to cpu:1") {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestMoveDoesNotAllocate(t *testing.T) {
+	a, b := open(t, 0, 1000), open(t, 1, 1000)
+	c := NewHostStaged()
+	step := func() {
+		if err := errors.Join(c.Move(t.Context(), b.End, a.End), c.Commit(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n > 0 {
+		t.Fatalf("%g allocations a copy", n)
+	}
+}
+
+var _ Copier = (*HostStaged)(nil)
