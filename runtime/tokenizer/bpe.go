@@ -1,0 +1,212 @@
+package tokenizer
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// bpe is byte pair encoding: a word is cut into characters, then the pair of
+// neighbours that stands highest in the list of merges is joined, the leftmost
+// first, until no pair is in the list. (Sennrich et al. 2016, arXiv:1508.07909.)
+type bpe struct {
+	*vocabulary
+	specials
+	merges *pairTable
+	cache  *wordCache
+
+	// byteLevel: words come as plain bytes, and the pieces are known by the
+	// bytes they stand for.
+	byteLevel bool
+	rawIDs    map[string]int32 // byteLevel: by bytes instead of characters
+	byteIDs   [256]int32       // byteLevel: of single bytes, -1 is none
+
+	unk          int32 // -1 is none: what is unknown is dropped
+	fuseUnk      bool
+	ignoreMerges bool // a word that is a piece as it stands is not cut
+	prefix       string
+	suffix       string
+	fallback     *byteFallback // nil: off
+}
+
+// bpeConfig is the part of tokenizer.json's model that makes a bpe.
+type bpeConfig struct {
+	ids                             map[string]int32
+	merges                          [][2]string
+	unk                             *string
+	prefix, suffix                  string
+	fuseUnk, fallback, ignoreMerges bool
+}
+
+func newBPE(c *bpeConfig) (*bpe, error) {
+	m := &bpe{
+		vocabulary: newVocabulary(c.ids), cache: newWordCache(), unk: -1,
+		fuseUnk: c.fuseUnk, ignoreMerges: c.ignoreMerges, prefix: c.prefix, suffix: c.suffix,
+	}
+	if c.unk != nil {
+		if id, ok := c.ids[*c.unk]; ok {
+			m.unk = id
+		}
+	}
+	if c.fallback {
+		m.fallback = newByteFallback(m.vocabulary)
+	}
+	m.merges = newPairTable(len(c.merges))
+	var joined []byte
+	for rank, pair := range c.merges {
+		a, ok := c.ids[pair[0]]
+		b, ok2 := c.ids[pair[1]]
+		if !ok || !ok2 {
+			missing := pair[0]
+			if ok {
+				missing = pair[1]
+			}
+			return nil, fmt.Errorf("model.merges[%d]: %s is not in the vocabulary", rank, quote(missing))
+		}
+		if len(pair[1]) < len(c.prefix) {
+			return nil, fmt.Errorf("model.merges[%d]: %s is shorter than continuing_subword_prefix %s", rank, quote(pair[1]), quote(c.prefix))
+		}
+		joined = append(append(joined[:0], pair[0]...), pair[1][len(c.prefix):]...)
+		id, ok := c.ids[string(joined)]
+		if !ok {
+			return nil, fmt.Errorf("model.merges[%d]: the result %s is not in the vocabulary", rank, quote(string(joined)))
+		}
+		m.merges.put(a, b, uint32(rank), id)
+	}
+	return m, nil
+}
+
+// useBytes makes the model take words as plain bytes, where it can: it then does
+// the same as with the bytes written as characters.
+func (m *bpe) useBytes() bool {
+	if m.prefix != "" || m.suffix != "" || m.fallback != nil {
+		return false
+	}
+	m.byteLevel = true
+	for b := range m.byteIDs {
+		m.byteIDs[b] = -1
+		if id, ok := m.ids[string(byteToRune[b])]; ok {
+			m.byteIDs[b] = id
+		}
+	}
+	if m.ignoreMerges {
+		m.rawIDs = make(map[string]int32, len(m.ids))
+		var buf []byte
+		for s, id := range m.ids {
+			if b, ok := byteLevelBytes(buf[:0], s); ok {
+				m.rawIDs[string(b)] = id
+				buf = b
+			}
+		}
+	}
+	return true
+}
+
+func (m *bpe) setSpecial(special map[string]bool) { m.restrict(special, m.vocabulary) }
+
+func (m *bpe) encode(st *scratch, dst []int32, word string, plain bool) []int32 {
+	cached := len(word) <= cacheMaxWord
+	whole := m.ignoreMerges
+	if whole && plain && len(m.specials) > 0 {
+		if id, ok := m.whole(word); ok && m.specials[id] {
+			cached, whole = false, false
+		}
+	}
+	slot := m.cache.slot(word[:min(len(word), cacheMaxWord)])
+	if cached {
+		if ids, ok := m.cache.get(slot, word); ok {
+			return append(dst, ids...)
+		}
+	}
+	n := len(dst)
+	dst = m.cut(st, dst, word, whole)
+	if cached {
+		m.cache.put(slot, word, dst[n:])
+	}
+	return dst
+}
+
+func (m *bpe) cut(st *scratch, dst []int32, word string, whole bool) []int32 {
+	if whole {
+		if id, ok := m.whole(word); ok {
+			return append(dst, id)
+		}
+	}
+	if m.byteLevel {
+		m.bytes(st, word)
+	} else {
+		m.characters(st, word)
+	}
+	return m.merge(st, dst)
+}
+
+// whole is the id of a word that is a piece as it stands.
+func (m *bpe) whole(word string) (int32, bool) {
+	ids := m.ids
+	if m.byteLevel {
+		ids = m.rawIDs
+	}
+	id, ok := ids[word]
+	return id, ok
+}
+
+// bytes sets st.ids to the ids of the word's bytes.
+func (m *bpe) bytes(st *scratch, word string) {
+	st.ids = st.ids[:0]
+	unknown := false // the last one was
+	for i := range len(word) {
+		id := m.byteIDs[word[i]]
+		if id < 0 {
+			if m.unk < 0 || m.fuseUnk && unknown {
+				continue
+			}
+			id, unknown = m.unk, true
+		} else {
+			unknown = false
+		}
+		st.ids = append(st.ids, id)
+	}
+}
+
+// characters sets st.ids to the ids of the word's characters, with the prefix
+// and suffix they have at their place. What is not in the vocabulary becomes its
+// bytes, or the unknown token, or nothing.
+func (m *bpe) characters(st *scratch, word string) {
+	st.ids = st.ids[:0]
+	pending := false // an unknown token is due
+	for i := 0; i < len(word); {
+		_, n := utf8.DecodeRuneInString(word[i:])
+		c := word[i : i+n]
+		first, last := i == 0, i+n == len(word)
+		i += n
+		if !first && m.prefix != "" {
+			c = m.prefix + c
+		}
+		if last && m.suffix != "" {
+			c += m.suffix
+		}
+		if id, ok := m.ids[c]; ok {
+			if pending {
+				st.ids = append(st.ids, m.unk)
+				pending = false
+			}
+			st.ids = append(st.ids, id)
+			continue
+		}
+		if m.fallback != nil {
+			var ok bool
+			// As in the reference, an unknown token that is due stays due.
+			if st.ids, ok = m.fallback.add(st.ids, c); ok {
+				continue
+			}
+		}
+		if m.unk >= 0 {
+			if pending && !m.fuseUnk {
+				st.ids = append(st.ids, m.unk)
+			}
+			pending = true
+		}
+	}
+	if pending {
+		st.ids = append(st.ids, m.unk)
+	}
+}
