@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -16,16 +15,16 @@ import (
 // fit is how a checkpoint's tensors agree with what a model needs.
 type fit struct {
 	name    string // of the checkpoint
-	missing []string
-	wrong   []error          // shape or dtype
-	unused  []*loader.Tensor // left aside, harmless
-	foreign []error          // left aside, although the results depend on them
+	used    map[string]bool
+	missing []TensorSpec
+	wrong   []error // shape or dtype
+	foreign []error // not used, although the results depend on them
 }
 
 func (f *fit) faults() []error {
 	var out []error
-	for _, name := range f.missing {
-		out = append(out, fmt.Errorf("%s: tensor %.120q is missing, which %s calls for", f.name, name, loader.ConfigName))
+	for _, t := range f.missing {
+		out = append(out, fmt.Errorf("%s: tensor %.120q of shape %v is missing, which %s calls for", f.name, t.Name, t.Shape, loader.ConfigName))
 	}
 	return append(append(out, f.wrong...), f.foreign...)
 }
@@ -35,20 +34,19 @@ var layerIn = regexp.MustCompile(`(?:^|\.)layers\.(\d+)\.`)
 
 // check compares the tensors that the model lists with the checkpoint's.
 func check(m Model, ck *loader.Checkpoint) *fit {
-	f := &fit{name: ck.Name}
+	f := &fit{name: ck.Name, used: map[string]bool{}}
 	cfg := m.Config()
 	if cfg.Layers > ck.Len() { // before anything is made per layer
 		f.foreign = append(f.foreign, fmt.Errorf("%s: num_hidden_layers is %d, but the checkpoint has only %d tensors",
 			filepath.Join(ck.Name, loader.ConfigName), cfg.Layers, ck.Len()))
 		return f
 	}
-	used := map[string]bool{}
 	for _, want := range m.Tensors() {
-		used[want.Name] = true
+		f.used[want.Name] = true
 		t, ok := ck.Tensor(want.Name)
 		switch {
 		case !ok:
-			f.missing = append(f.missing, want.Name)
+			f.missing = append(f.missing, want)
 		case !slices.Equal(t.Shape, want.Shape):
 			f.wrong = append(f.wrong, fmt.Errorf("%s: tensor %.120q has shape %v, but %s calls for %v", t.File(), t.Name, t.Shape, loader.ConfigName, want.Shape))
 		case !computable(t.DType):
@@ -57,17 +55,14 @@ func check(m Model, ck *loader.Checkpoint) *fit {
 	}
 	for _, file := range ck.Files {
 		for _, t := range file.Tensors {
-			if used[t.Name] {
+			if f.used[t.Name] {
 				continue
 			}
-			if err := foreign(t, cfg, used); err != nil {
+			if err := foreign(t, cfg, f.used); err != nil {
 				f.foreign = append(f.foreign, err)
-			} else {
-				f.unused = append(f.unused, t)
 			}
 		}
 	}
-	slices.SortFunc(f.unused, func(a, b *loader.Tensor) int { return cmp.Compare(a.Name, b.Name) })
 	return f
 }
 

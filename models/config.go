@@ -36,7 +36,11 @@ func members(raw []byte) (map[string]jsontext.Value, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(raw))
 	place := func(err error) error {
 		if se, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-			err = fmt.Errorf("at byte %d: %w", se.ByteOffset, se.Err)
+			in := ""
+			if se.JSONPointer != "" {
+				in = fmt.Sprintf(" in %.80q", se.JSONPointer)
+			}
+			err = fmt.Errorf("at byte %d%s: %w", se.ByteOffset, in, se.Err)
 		} else if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("at byte %d: %w", len(raw), io.ErrUnexpectedEOF)
 		}

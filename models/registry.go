@@ -46,7 +46,7 @@ func Open(ck *loader.Checkpoint) (Model, error) {
 	}
 	if faults := check(m, ck).faults(); len(faults) > 0 {
 		if more := len(faults) - 1; more > 0 {
-			return nil, fmt.Errorf("%w (and %d more faults: infer inspect lists them)", faults[0], more)
+			return nil, fmt.Errorf("%w (faults like this: %d more, which infer inspect lists)", faults[0], more)
 		}
 		return nil, faults[0]
 	}

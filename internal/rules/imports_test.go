@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"runtime/tokenizer":                    {},
 	"runtime/tokenizer/chattemplate":       {"runtime/tokenizer/chattemplate/jinja"},
 	"runtime/tokenizer/chattemplate/jinja": {},
+	"runtime/loader/loadertest":      {},
 	"runtime/engine": {
 		"runtime/tensor", "runtime/device", "runtime/loader", "runtime/devicemap", "runtime/transfer",
 		"runtime/kernels", "runtime/kvcache", "runtime/tokenizer", "models",
@@ -39,6 +40,8 @@ var mayImport = map[string][]string{
 	"models/layers": {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models"},
 	"models/tiny":   {},
 	"models/all":    {"models", "models/..."},
+	// Helpers of tests.
+	"models/modelstest": {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models", "models/all"},
 	// Every family package.
 	"models/*":       {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "models", "models/layers"},
 	"api":            {"runtime/engine", "runtime/tokenizer", "runtime/tokenizer/chattemplate"},

@@ -35,6 +35,9 @@ func readRotary(c *models.ConfigFile, dim, context int) Rotary {
 	}
 	if p != nil {
 		r.Type = p.String("rope_type", p.String("type", "default"))
+		if p.Has("factor") && !p.Has("rope_type") && !p.Has("type") {
+			p.Fail("rope_type", "is missing beside a factor")
+		}
 		r.Theta = p.Positive("rope_theta", r.Theta)
 		partial = p.Float("partial_rotary_factor", partial)
 		r.readScaling(c, p, context)
