@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"runtime/tokenizer":                    {},
 	"runtime/tokenizer/chattemplate":       {"runtime/tokenizer/chattemplate/jinja"},
 	"runtime/tokenizer/chattemplate/jinja": {},
-	"runtime/loader/loadertest":      {},
+	"runtime/loader/loadertest":            {},
 	"runtime/engine": {
 		"runtime/tensor", "runtime/device", "runtime/loader", "runtime/devicemap", "runtime/transfer",
 		"runtime/kernels", "runtime/kvcache", "runtime/tokenizer", "models",

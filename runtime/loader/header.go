@@ -18,8 +18,10 @@ import (
 // Limits on headers. The first is the format's own.
 const (
 	maxHeader   = 100_000_000 // bytes
+	maxTensors  = 1 << 17     // in one file; the largest published models have 100,000 in all
 	maxToken    = 8 << 20     // bytes of one JSON string: a name or a metadata value
 	maxRank     = 64
+	maxKeys     = 1 << 14 // of metadata
 	maxMetadata = 1 << 20 // bytes of metadata kept; the rest is checked and dropped
 )
 
@@ -64,7 +66,7 @@ func parseHeader(r io.ReaderAt, size int64) (*header, error) {
 }
 
 func (h *header) decode(d *decoder) error {
-	kept := 0
+	kept, keys := 0, 0
 	err := d.object(func(name string) error {
 		if name == "__metadata__" {
 			h.metadata = map[string]string{}
@@ -72,6 +74,9 @@ func (h *header) decode(d *decoder) error {
 				v, err := d.str()
 				if err != nil {
 					return fmt.Errorf("__metadata__ %s: %w", quote(key), err)
+				}
+				if keys++; keys > maxKeys {
+					return fmt.Errorf("__metadata__ has more than %d keys", maxKeys)
 				}
 				if kept += len(key) + len(v); kept <= maxMetadata {
 					h.metadata[key] = v
@@ -82,6 +87,9 @@ func (h *header) decode(d *decoder) error {
 		t, err := d.tensor(name)
 		if err != nil {
 			return fmt.Errorf("tensor %s: %w", quote(name), err)
+		}
+		if len(h.tensors) == maxTensors {
+			return fmt.Errorf("more than %d tensors", maxTensors)
 		}
 		h.tensors = append(h.tensors, t)
 		return nil
@@ -191,6 +199,8 @@ func newDecoder(r io.Reader, base int64) *decoder {
 	return &decoder{lim.d, base}
 }
 
+var errLongToken = fmt.Errorf("%d bytes without the end of a JSON token", maxToken)
+
 // tokenLimit ends the input when a token has grown beyond maxToken, so that no
 // buffer does.
 type tokenLimit struct {
@@ -201,7 +211,7 @@ type tokenLimit struct {
 
 func (l *tokenLimit) Read(p []byte) (int, error) {
 	if l.read-l.d.InputOffset() > maxToken {
-		return 0, fmt.Errorf("a JSON value is longer than %d bytes", maxToken)
+		return 0, errLongToken
 	}
 	n, err := l.r.Read(p)
 	l.read += int64(n)
@@ -218,8 +228,12 @@ func (d *decoder) wrap(err error) error {
 		}
 		return fmt.Errorf("invalid JSON at byte %d%s: %w", d.base+se.ByteOffset, in, se.Err)
 	}
+	at := d.base + d.InputOffset()
+	if errors.Is(err, errLongToken) {
+		return fmt.Errorf("after byte %d: %w", at, errLongToken)
+	}
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("invalid JSON at byte %d: %w", d.base+d.InputOffset(), io.ErrUnexpectedEOF)
+		return fmt.Errorf("invalid JSON at byte %d: %w", at, io.ErrUnexpectedEOF)
 	}
 	return err
 }
