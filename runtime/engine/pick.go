@@ -5,9 +5,9 @@ import "math"
 // candidates is the scratch memory of sampling from one row; it is reused.
 type candidates struct {
 	row   []float32 // a copy to change
-	ids   []int32
+	ids   []int32   // ascending
 	w     []float64 // weight of ids[i]: e^((logit − max)/temperature)
-	sub   []int32   // indices into ids
+	sub   []int32   // indices into a row, or into ids
 	count [1 << radixBits]int32
 	mass  [1 << radixBits]float64
 }
@@ -29,44 +29,35 @@ func digit(key uint32, level int) uint32 {
 // draw picks a token from a row of logits: temperature, then top_k, top_p and
 // min_p in the order of transformers, each on what the one before left, then
 // one draw u in [0, 1) over what remains, ids ascending. m is the row's
-// maximum, finite. No pass sorts: the work is linear in the vocabulary.
+// maximum, finite.
 //
 //   - top_k keeps the k largest and all that equal the k-th.
 //   - top_p keeps the shortest run, likeliest first and lower ids first among
 //     equals, whose probability reaches p.
 //   - min_p keeps what has at least min_p times the largest probability.
+//
+// No pass sorts: the work is linear in the vocabulary, and exponentials are
+// computed for as few elements as the settings allow.
 func (c *candidates) draw(row []float32, m float32, s *Sampling, u float64) int32 {
-	c.ids, c.w = c.ids[:0], c.w[:0]
-	scale, top := 1/s.Temperature, float64(m)
-	floor := float32(math.Inf(-1))
-	if s.TopK > 0 && s.TopK < len(row) {
+	scale, nucleus := 1/s.Temperature, s.TopP > 0 && s.TopP < 1
+	floor, want := float32(math.Inf(-1)), 0.0
+	switch {
+	case s.TopK > 0 && s.TopK < len(row):
 		floor = c.kth(row, s.TopK)
+	case nucleus:
+		floor, want = c.cover(row, m, scale, s.TopP)
+	case s.MinP > 0: // a little below, for rounding: the weights decide
+		floor = float32((float64(m) + math.Log(s.MinP)*s.Temperature) - 1e-5*(1+math.Abs(float64(m))))
 	}
-	total := 0.0
-	for i, x := range row {
-		if x < floor {
-			continue
+	total := c.gather(row, m, scale, floor)
+	if nucleus {
+		if want == 0 {
+			want = s.TopP * total
 		}
-		if w := weight(float64(x)-top, scale); w > 0 {
-			c.ids = append(c.ids, int32(i))
-			c.w = append(c.w, w)
-			total += w
-		}
-	}
-	if s.TopP > 0 && s.TopP < 1 {
-		total = c.nucleus(row, s.TopP*total)
+		total = c.nucleus(row, want)
 	}
 	if s.MinP > 0 {
-		total = 0
-		n := 0
-		for i, w := range c.w {
-			if w >= s.MinP {
-				c.ids[n], c.w[n] = c.ids[i], w
-				total += w
-				n++
-			}
-		}
-		c.ids, c.w = c.ids[:n], c.w[:n]
+		total = c.atLeast(s.MinP)
 	}
 	rest := u * total
 	for i, w := range c.w {
@@ -86,77 +77,113 @@ func weight(below, scale float64) float64 {
 	return expNeg(below * scale)
 }
 
+// gather makes the elements that are at least floor the candidates, and
+// returns their total weight.
+func (c *candidates) gather(row []float32, m float32, scale float64, floor float32) float64 {
+	c.ids, c.w = c.ids[:0], c.w[:0]
+	total, top := 0.0, float64(m)
+	for i, x := range row {
+		if x < floor {
+			continue
+		}
+		if w := weight(float64(x)-top, scale); w > 0 {
+			c.ids = append(c.ids, int32(i))
+			c.w = append(c.w, w)
+			total += w
+		}
+	}
+	return total
+}
+
+// cover is a floor above which the likeliest elements with a share p of the
+// whole weight lie, and the weight that this share is.
+func (c *candidates) cover(row []float32, m float32, scale, p float64) (floor float32, want float64) {
+	clear(c.mass[:])
+	total, top := 0.0, float64(m)
+	for _, x := range row {
+		w := weight(float64(x)-top, scale)
+		c.mass[digit(orderKey(x), 0)] += w
+		total += w
+	}
+	want = p * total
+	d, _ := c.reach(0, want)
+	return keyFloat(d << 21), want
+}
+
+// reach finds the digit at which the running mass from the highest digit down,
+// starting at above, reaches want, and the mass of the digits above it.
+// Rounding may leave want just out of reach: then it is the lowest with mass.
+func (c *candidates) reach(above, want float64) (uint32, float64) {
+	d, last, before := len(c.mass)-1, -1, above
+	for ; d >= 0; d-- {
+		if c.mass[d] == 0 {
+			continue
+		}
+		last, before = d, above
+		if above += c.mass[d]; above >= want {
+			break
+		}
+	}
+	return uint32(last), before
+}
+
 // kth is the k-th largest element of a row, 0 < k ≤ len(row).
 func (c *candidates) kth(row []float32, k int) float32 {
 	left := int32(k)
-	c.sub = c.sub[:0]
-	for level := 0; ; level++ {
-		clear(c.count[:])
-		if level == 0 {
-			for _, x := range row {
-				c.count[digit(orderKey(x), 0)]++
-			}
-		} else {
-			for _, i := range c.sub {
-				c.count[digit(orderKey(row[i]), level)]++
-			}
-		}
+	// lowest digit such that it and those above have what is left
+	pick := func() uint32 {
 		d := uint32(len(c.count) - 1)
 		for ; c.count[d] < left; d-- {
 			left -= c.count[d]
 		}
-		if level == 0 {
-			for i, x := range row {
-				if digit(orderKey(x), 0) == d {
-					c.sub = append(c.sub, int32(i))
-				}
-			}
-		} else {
-			n := 0
-			for _, i := range c.sub {
-				if digit(orderKey(row[i]), level) == d {
-					c.sub[n] = i
-					n++
-				}
-			}
-			c.sub = c.sub[:n]
-		}
-		if level == 2 || len(c.sub) == 1 {
-			return row[c.sub[0]]
+		return d
+	}
+	clear(c.count[:])
+	for _, x := range row {
+		c.count[digit(orderKey(x), 0)]++
+	}
+	d := pick()
+	c.sub = c.sub[:0]
+	for i, x := range row {
+		if digit(orderKey(x), 0) == d {
+			c.sub = append(c.sub, int32(i))
 		}
 	}
+	for level := 1; level < 3; level++ {
+		clear(c.count[:])
+		for _, i := range c.sub {
+			c.count[digit(orderKey(row[i]), level)]++
+		}
+		d, n := pick(), 0
+		for _, i := range c.sub {
+			if digit(orderKey(row[i]), level) == d {
+				c.sub[n] = i
+				n++
+			}
+		}
+		c.sub = c.sub[:n]
+	}
+	return row[c.sub[0]]
 }
 
-// nucleus cuts ids and w down to the likeliest ones whose weights reach want,
+// nucleus cuts the candidates down to the likeliest whose weights reach want,
 // and returns their total.
 func (c *candidates) nucleus(row []float32, want float64) float64 {
-	// Find the key at which the running total, from the top, reaches want.
-	var path [3]uint32
+	// Find the value at which the running total, from the top, reaches want.
+	var cut uint32
 	above := 0.0
 	c.sub = c.sub[:0]
 	for i := range c.ids {
 		c.sub = append(c.sub, int32(i))
 	}
-	for level := range path {
+	for level, shift := range [3]int{21, 10, 0} {
 		clear(c.mass[:])
-		clear(c.count[:])
 		for _, i := range c.sub {
-			d := digit(orderKey(row[c.ids[i]]), level)
-			c.mass[d] += c.w[i]
-			c.count[d]++
+			c.mass[digit(orderKey(row[c.ids[i]]), level)] += c.w[i]
 		}
-		// The lowest digit that occurs takes what rounding left over.
-		d, lowest := uint32(len(c.count)-1), uint32(0)
-		for c.count[lowest] == 0 {
-			lowest++
-		}
-		for ; d > lowest && above+c.mass[d] < want; d-- {
-			above += c.mass[d]
-		}
-		for c.count[d] == 0 { // want was met just before an empty digit
-			d--
-		}
-		path[level] = d
+		var d uint32
+		d, above = c.reach(above, want)
+		cut |= d << shift
 		n := 0
 		for _, i := range c.sub {
 			if digit(orderKey(row[c.ids[i]]), level) == d {
@@ -167,7 +194,7 @@ func (c *candidates) nucleus(row []float32, want float64) float64 {
 		c.sub = c.sub[:n]
 	}
 	// Among equals, lower ids first.
-	cut, last := path[0]<<21|path[1]<<10|path[2], c.sub[len(c.sub)-1]
+	last := c.sub[len(c.sub)-1]
 	for _, i := range c.sub {
 		if above += c.w[i]; above >= want {
 			last = i
@@ -179,6 +206,21 @@ func (c *candidates) nucleus(row []float32, want float64) float64 {
 		if k := orderKey(row[id]); k > cut || k == cut && int32(i) <= last {
 			c.ids[n], c.w[n] = id, c.w[i]
 			total += c.w[i]
+			n++
+		}
+	}
+	c.ids, c.w = c.ids[:n], c.w[:n]
+	return total
+}
+
+// atLeast cuts the candidates down to those of at least a weight, the largest
+// being 1, and returns their total.
+func (c *candidates) atLeast(least float64) float64 {
+	total, n := 0.0, 0
+	for i, w := range c.w {
+		if w >= least {
+			c.ids[n], c.w[n] = c.ids[i], w
+			total += w
 			n++
 		}
 	}

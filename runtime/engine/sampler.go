@@ -11,7 +11,7 @@ import (
 // errNoToken: every token was forbidden. errBadLogits: the model's output is
 // not numbers, which no request can cause.
 var (
-	errNoToken   = errors.New("allowed tokens, bad words, logit bias and min_tokens together leave no token to choose")
+	errNoToken   = errors.New("allowed tokens, bad words, logit bias, penalties and min_tokens together leave no token to choose")
 	errBadLogits = errors.New("the logits hold NaN or +Inf")
 )
 
@@ -77,8 +77,8 @@ func (s *sampler) choose(c *candidates, row []float32, ids []int32, prompt int) 
 	if n := len(ids) - prompt; s.changes(n) {
 		row = s.change(c, row, ids, n)
 		m, at, ok = maximum(row)
-		if !ok {
-			return 0, errBadLogits
+		if !ok { // driven to +Inf, or to NaN from there
+			return 0, errNoToken
 		}
 	}
 	switch {
