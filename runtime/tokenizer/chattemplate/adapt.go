@@ -159,24 +159,20 @@ func ShortID(id string) string {
 // mergeSystem moves the text of all system messages into one at the start.
 func mergeSystem(l *List) *List {
 	var texts []string
-	var first *Dict
 	rest := NewList()
-	for i, v := range l.Items {
+	var first *Dict
+	for _, v := range l.Items {
 		m, ok := v.(*Dict)
-		s, isText := Value(nil), false
-		if ok {
-			s, isText = get(m, "content"), get(m, "role") == "system"
+		text, isText := "", false
+		if ok && get(m, "role") == "system" {
+			text, isText = get(m, "content").(string)
 		}
-		text, isString := s.(string)
-		if !isText || !isString {
+		if !isText {
 			rest.Items = append(rest.Items, v)
 			continue
 		}
 		if first == nil {
 			first = m
-			if i == 0 && len(l.Items) == 1 {
-				return l
-			}
 		}
 		texts = append(texts, text)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"infer/runtime/tokenizer/chattemplate/jinja"
 )
@@ -87,7 +88,8 @@ func (t *Template) Render(ctx context.Context, vars *Dict) (string, error) {
 	return out, nil
 }
 
-// continueMark cannot come up in a conversation by chance; templates that trim a message's end leave it whole.
+// continueMark cannot come up in a conversation by chance. It is given with a space behind it: where that is gone the template trims
+// messages, and the text before the mark is trimmed too, as it would have been without the mark.
 const continueMark = "\u2060continue-here\u2060"
 
 // RenderContinue renders a conversation whose last message is to be continued by the model: the prompt ends with that message's
@@ -122,6 +124,9 @@ func (t *Template) RenderContinue(ctx context.Context, vars *Dict) (string, erro
 	if at < 0 {
 		return "", fmt.Errorf("chat template %q drops or rewrites the last message, so that it cannot be continued", t.Name)
 	}
+	if !strings.HasPrefix(out[at+len(continueMark):], " ") {
+		return strings.TrimRightFunc(out[:at], unicode.IsSpace), nil
+	}
 	return out[:at], nil
 }
 
@@ -129,7 +134,7 @@ func (t *Template) RenderContinue(ctx context.Context, vars *Dict) (string, erro
 func mark(content Value) (Value, error) {
 	switch c := content.(type) {
 	case string:
-		return c + continueMark, nil
+		return c + continueMark + " ", nil
 	case *List:
 		for i := len(c.Items) - 1; i >= 0; i-- {
 			part, ok := c.Items[i].(*Dict)
@@ -138,7 +143,7 @@ func mark(content Value) (Value, error) {
 			}
 			if s, ok := get(part, "text").(string); ok {
 				part = part.Clone()
-				part.Set("text", s+continueMark)
+				part.Set("text", s+continueMark+" ")
 				items := append([]Value(nil), c.Items...)
 				items[i] = part
 				return NewList(items...), nil

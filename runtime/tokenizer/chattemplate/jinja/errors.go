@@ -15,6 +15,8 @@ const (
 	UndefinedUse  Kind = "UndefinedError"       // an undefined value was used
 	Runtime       Kind = "TemplateRuntimeError" // unknown filter or test, assignment to what is no namespace
 	Security      Kind = "SecurityError"        // the sandbox forbids the attribute
+	AttributeErr  Kind = "AttributeError"
+	FilterArgErr  Kind = "FilterArgumentError"
 	TypeErr       Kind = "TypeError"
 	ValueErr      Kind = "ValueError"
 	OverflowErr   Kind = "OverflowError"
@@ -62,7 +64,7 @@ func caught(err *error, line *int) {
 
 // Limits bound one rendering. A zero field takes its default.
 type Limits struct {
-	Steps  int64 // evaluated nodes plus work done in operations, in units of 64 bytes or one element; default 50 million
+	Steps  int64 // evaluated nodes plus work done in operations, in units of 64 bytes or one element; default 20 million
 	Bytes  int64 // bytes created over the whole rendering, garbage included; default 1 GiB
 	Output int   // length of any one string, the result included, in bytes; default 64 MiB
 	Depth  int   // nesting of evaluation, macro calls included; default 2000
@@ -70,7 +72,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	if l.Steps == 0 {
-		l.Steps = 50_000_000
+		l.Steps = 20_000_000
 	}
 	if l.Bytes == 0 {
 		l.Bytes = 1 << 30

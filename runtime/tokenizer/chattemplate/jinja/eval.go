@@ -108,7 +108,7 @@ func (it *interp) execOne(w *writer, s stmt, sc *scope) signal {
 func (it *interp) execIf(w *writer, s *ifStmt, sc *scope) signal {
 	for {
 		it.line = s.line
-		if truthy(it.use(it.eval(s.cond, sc))) {
+		if truthy(it.eval(s.cond, sc)) {
 			return it.exec(w, s.then, sc)
 		}
 		if len(s.els) == 1 {
@@ -120,14 +120,6 @@ func (it *interp) execIf(w *writer, s *ifStmt, sc *scope) signal {
 		}
 		return it.exec(w, s.els, sc)
 	}
-}
-
-// use passes v on unless it is an undefined that the sandbox made, which may not even be tested.
-func (it *interp) use(v Value) Value {
-	if u, ok := v.(*undefined); ok && u.kind == Security {
-		fail(u.kind, "%s", u.msg)
-	}
-	return v
 }
 
 func (it *interp) capture(body []stmt, sc *scope) string {
@@ -147,6 +139,9 @@ func (it *interp) assign(to target, v Value, sc *scope) {
 		}
 		ns.attrs.Set(to.attr, v)
 	case tupleTarget:
+		if !iterable(v) {
+			fail(TypeErr, "cannot unpack non-iterable %s object", typeName(v))
+		}
 		items := it.iter(v)
 		if len(items) < len(to) {
 			fail(ValueErr, "not enough values to unpack (expected %d, got %d)", len(to), len(items))
@@ -197,7 +192,7 @@ func (it *interp) forItems(w *writer, s *forStmt, over Value, sc *scope, depth i
 		}
 	}
 	for i, v := range items {
-		it.spend(1)
+		it.spend(4)
 		l.i = i
 		inner := newScope(sc)
 		inner.vars["loop"] = l
@@ -289,12 +284,12 @@ func (it *interp) callMacro(m *macro, a *args) Value {
 			}
 		}
 		switch {
-		case at >= 0 && at < len(a.pos):
-			fail(TypeErr, "macro %s got multiple values for argument %s", strRepr(def.name), strRepr(k.name))
-		case at >= 0, k.name == "caller" && def.caller:
+		case at >= len(a.pos), k.name == "caller" && def.caller:
 			inner.vars[k.name] = k.v
 		case def.kwargs:
 			extra.Set(k.name, k.v)
+		case k.name == "caller":
+			fail(TypeErr, "macro %s was invoked with two values for the special caller argument. This is most likely a bug.", strRepr(def.name))
 		default:
 			fail(TypeErr, "macro %s takes no keyword argument %s", strRepr(def.name), strRepr(k.name))
 		}

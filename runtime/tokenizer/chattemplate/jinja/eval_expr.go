@@ -49,12 +49,12 @@ func (it *interp) evalOne(e expr, sc *scope) Value {
 		l := it.eval(e.l, sc)
 		switch e.op {
 		case "and":
-			if !truthy(it.use(l)) {
+			if !truthy(l) {
 				return l
 			}
 			return it.eval(e.r, sc)
 		case "or":
-			if truthy(it.use(l)) {
+			if truthy(l) {
 				return l
 			}
 			return it.eval(e.r, sc)
@@ -78,7 +78,7 @@ func (it *interp) evalOne(e expr, sc *scope) Value {
 		return true
 	case *condExpr:
 		switch {
-		case truthy(it.use(it.eval(e.cond, sc))):
+		case truthy(it.eval(e.cond, sc)):
 			return it.eval(e.then, sc)
 		case e.els != nil:
 			return it.eval(e.els, sc)

@@ -82,7 +82,6 @@ func filterLength(it *interp, a *args) Value {
 	case *view:
 		return int64(len(x.items))
 	case *undefined:
-		it.use(v)
 		return int64(0)
 	case *loop:
 		return int64(len(x.items))
@@ -218,7 +217,7 @@ func filterDictsort(it *interp, a *args) Value {
 	fine(p[0])
 	d, ok := p[0].(*Dict)
 	if !ok {
-		fail(UndefinedUse, "'%s' has no attribute 'items'", objectRepr(p[0]))
+		fail(AttributeErr, "'%s' object has no attribute 'items'", typeName(p[0]))
 	}
 	at := int64(0)
 	switch p[2] {
@@ -316,9 +315,10 @@ func filterSlice(it *interp, a *args) Value {
 func (it *interp) extremum(name string, a *args, sign int) Value {
 	p := a.bind(name, param{"value", required}, param{"case_sensitive", false}, param{"attribute", nil})
 	key := it.sortKey(p[2], p[1])
+	op := map[bool]string{true: ">", false: "<"}[sign > 0]
 	var best, bestKey Value = undefinedf("No aggregated item, sequence was empty."), nil
 	for i, v := range it.iter(p[0]) {
-		if k := key(v); i == 0 || it.compare("<", k, bestKey)*sign > 0 {
+		if k := key(v); i == 0 || it.compare(op, k, bestKey)*sign > 0 {
 			best, bestKey = v, k
 		}
 	}
@@ -326,7 +326,7 @@ func (it *interp) extremum(name string, a *args, sign int) Value {
 }
 
 func filterMap(it *interp, a *args) Value {
-	if !truthy(it.use(a.pos[0])) { // none is as good as empty here
+	if !truthy(a.pos[0]) { // none is as good as empty here
 		return &generator{name: "generator"}
 	}
 	if len(a.pos) == 1 && len(a.kw) > 0 && (a.kw[0].name == "attribute" || a.kw[0].name == "default") {
@@ -334,12 +334,12 @@ func filterMap(it *interp, a *args) Value {
 		return it.generate(it.iter(p[0]), it.attrKey(p[1], p[2]))
 	}
 	if len(a.pos) < 2 {
-		fail(TypeErr, "map requires a filter argument")
+		fail(FilterArgErr, "map requires a filter argument")
 	}
 	name := text("map", a.pos[1])
 	f := filters[name]
 	if f == nil {
-		fail(Runtime, "No filter named %s found.", strRepr(name))
+		fail(Runtime, "No filter named %s.", strRepr(name))
 	}
 	rest := a.pos[2:]
 	return it.generate(it.iter(a.pos[0]), func(v Value) Value {
@@ -359,21 +359,24 @@ func (it *interp) generate(items []Value, f func(Value) Value) Value {
 
 // choose is select, reject, selectattr and rejectattr: the elements for which a test (truth, without one) gives want.
 func (it *interp) choose(name string, a *args, byAttr, want bool) Value {
-	if !truthy(it.use(a.pos[0])) { // none is as good as empty here
+	if !truthy(a.pos[0]) { // none is as good as empty here
 		return &generator{name: "generator"}
 	}
 	rest := a.pos[1:]
 	key := it.attrKey(nil, nil)
 	if byAttr {
 		if len(rest) == 0 {
-			fail(TypeErr, "Missing parameter for attribute name")
+			fail(FilterArgErr, "Missing parameter for attribute name")
 		}
 		key = it.attrKey(rest[0], nil)
 		rest = rest[1:]
 	}
-	holds := func(v Value) bool { return truthy(it.use(v)) }
+	holds := func(v Value) bool { return truthy(v) }
 	if len(rest) > 0 {
 		name := text(name, rest[0])
+		if _, ok := tests[name]; !ok {
+			fail(Runtime, "No test named %s.", strRepr(name))
+		}
 		holds = func(v Value) bool { return it.runTest(name, v, rest[1:]) }
 	}
 	items := it.iter(a.pos[0])

@@ -50,8 +50,10 @@ func newRange(it *interp, a *args) Value {
 		if len(a.pos) == 3 {
 			r.step = integer(a.pos[2])
 		}
+	case 0:
+		fail(TypeErr, "range expected at least 1 argument, got 0")
 	default:
-		fail(TypeErr, "range expected 1 to 3 arguments, got %d", len(a.pos))
+		fail(TypeErr, "range expected at most 3 arguments, got %d", len(a.pos))
 	}
 	if len(a.kw) > 0 {
 		fail(TypeErr, "range() takes no keyword arguments")
@@ -87,6 +89,9 @@ func newDict(it *interp, a *args) Value {
 			items := it.iter(a.pos[0])
 			it.allocList(4 * len(items))
 			for i, e := range items {
+				if !iterable(e) {
+					fail(TypeErr, "cannot convert dictionary update sequence element #%d to a sequence", i)
+				}
 				pair := it.iter(e)
 				if len(pair) != 2 {
 					fail(ValueErr, "dictionary update sequence element #%d has length %d; 2 is required", i, len(pair))

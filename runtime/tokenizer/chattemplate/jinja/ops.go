@@ -19,7 +19,7 @@ func fine(vs ...Value) {
 
 func (it *interp) unary(op string, v Value) Value {
 	if op == "not" {
-		return !truthy(it.use(v))
+		return !truthy(v)
 	}
 	fine(v)
 	sign := int64(1)
@@ -55,11 +55,15 @@ func (it *interp) binary(op string, l, r Value) Value {
 	case "+":
 		return it.add(l, r)
 	case "*":
-		if rint {
-			return it.repeat(l, ri, r)
-		}
-		if lint {
-			return it.repeat(r, li, l)
+		switch {
+		case rint && repeatable(l):
+			return it.repeat(l, ri)
+		case lint && repeatable(r):
+			return it.repeat(r, li)
+		case repeatable(l):
+			fail(TypeErr, "can't multiply sequence by non-int of type '%s'", typeName(r))
+		case repeatable(r):
+			fail(TypeErr, "can't multiply sequence by non-int of type '%s'", typeName(l))
 		}
 	case "%":
 		if s, ok := asString(l); ok {
@@ -98,7 +102,15 @@ func (it *interp) add(l, r Value) Value {
 	return nil
 }
 
-func (it *interp) repeat(v Value, n int64, count Value) Value {
+func repeatable(v Value) bool {
+	switch v.(type) {
+	case string, markup, *List:
+		return true
+	}
+	return false
+}
+
+func (it *interp) repeat(v Value, n int64) Value {
 	n = max(n, 0)
 	if s, ok := asString(v); ok {
 		if len(s) > 0 && n > int64(it.lim.Output/len(s)) {
@@ -107,10 +119,7 @@ func (it *interp) repeat(v Value, n int64, count Value) Value {
 		it.alloc(len(s) * int(n))
 		return strings.Repeat(s, int(n))
 	}
-	l, ok := v.(*List)
-	if !ok {
-		fail(TypeErr, "can't multiply sequence by non-int of type '%s'", typeName(v))
-	}
+	l := v.(*List)
 	if len(l.Items) > 0 && n > int64(maxElements/len(l.Items)) {
 		it.allocList(maxElements + 1)
 	}
@@ -143,9 +152,14 @@ func intOp(op string, a, b int64) Value {
 		}
 		z.Exp(x, y, nil)
 	case "/":
+		if b == 0 {
+			fail(ZeroDivideErr, "division by zero")
+		}
 		return floatOp(op, float64(a), float64(b))
 	default: // // and %: rounded down, as in Python
-		if b == 0 {
+		if b == 0 && op == "%" {
+			fail(ZeroDivideErr, "integer modulo by zero")
+		} else if b == 0 {
 			fail(ZeroDivideErr, "integer division or modulo by zero")
 		}
 		m := new(big.Int)
@@ -175,8 +189,13 @@ func floatOp(op string, a, b float64) Value {
 	case "**":
 		return math.Pow(a, b)
 	}
-	if b == 0 {
-		fail(ZeroDivideErr, "division by zero")
+	switch {
+	case b == 0 && op == "/":
+		fail(ZeroDivideErr, "float division by zero")
+	case b == 0 && op == "//":
+		fail(ZeroDivideErr, "float floor division by zero")
+	case b == 0:
+		fail(ZeroDivideErr, "float modulo")
 	}
 	if op == "/" {
 		return a / b
@@ -193,8 +212,6 @@ func floatOp(op string, a, b float64) Value {
 
 // holds is one comparison.
 func (it *interp) holds(op string, l, r Value) bool {
-	it.use(l)
-	it.use(r)
 	switch op {
 	case "==":
 		return it.equal(l, r)
@@ -321,7 +338,6 @@ func (it *interp) contains(in, v Value) bool {
 	if s, ok := asString(in); ok {
 		sub, ok := asString(v)
 		if !ok {
-			fine(v)
 			fail(TypeErr, "'in <string>' requires string as left operand, not %s", typeName(v))
 		}
 		it.spend(1 + len(s)/64)
@@ -346,7 +362,6 @@ func (it *interp) contains(in, v Value) bool {
 
 // iter gives the elements of an iterable; a generator is consumed by it. The result must not be changed.
 func (it *interp) iter(v Value) []Value {
-	it.use(v)
 	switch x := v.(type) {
 	case *List:
 		it.spend(1 + len(x.Items)/64)

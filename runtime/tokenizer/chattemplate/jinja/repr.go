@@ -18,9 +18,6 @@ func (it *interp) str(v Value) string {
 	case markup:
 		return string(x)
 	case *undefined:
-		if x.kind == Security { // not a plain Undefined: Jinja2 raises on any use
-			fail(x.kind, "%s", x.msg)
-		}
 		return ""
 	}
 	w := it.writer()

@@ -142,7 +142,11 @@ func init() {
 		},
 		"join": func(it *interp, s string, a *args) Value {
 			w := it.writer()
-			for i, e := range it.iter(a.bind("join", param{"iterable", required})[0]) {
+			list := a.bind("join", param{"iterable", required})[0]
+			if !iterable(list) {
+				fail(TypeErr, "can only join an iterable")
+			}
+			for i, e := range it.iter(list) {
 				if i > 0 {
 					w.put(s)
 				}
@@ -182,7 +186,11 @@ func init() {
 }
 
 func sep(v Value) string {
-	s := text("sep", v)
+	s, ok := asString(v)
+	if !ok {
+		fine(v)
+		fail(TypeErr, "must be str or None, not %s", typeName(v))
+	}
 	if s == "" {
 		fail(ValueErr, "empty separator")
 	}

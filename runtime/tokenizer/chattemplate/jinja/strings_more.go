@@ -38,7 +38,12 @@ func affix(name string, has func(s, affix string) bool) strMethod {
 		s, ok := it.between(s, p[1], p[2])
 		list, isTuple := p[0].(*List)
 		if !isTuple || !list.Tuple {
-			return has(s, text(name, p[0])) && ok
+			one, isString := asString(p[0])
+			if !isString {
+				fine(p[0])
+				fail(TypeErr, "%s first arg must be str or a tuple of str, not %s", name, typeName(p[0]))
+			}
+			return has(s, one) && ok
 		}
 		for _, e := range list.Items {
 			if has(s, text(name, e)) && ok {
