@@ -1,0 +1,94 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+// withBody reads the body as one JSON object and hands it to decode. What it
+// takes in memory is accounted for until decode returns.
+func (s *Server) withBody(c *gin.Context, decode func(*fields) error) error {
+	length := c.Request.ContentLength
+	if length > s.limits.Body {
+		return errBodyTooLarge(s.limits.Body)
+	}
+	if length < 0 {
+		length = s.limits.Body
+	}
+	if !s.bodies.TryAcquire(length) {
+		return errQueueFull()
+	}
+	defer s.bodies.Release(length)
+
+	body, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	v, err := parseValue(body)
+	if err != nil {
+		return err
+	}
+	f, err := readObject(v)
+	if err != nil {
+		return err
+	}
+	if err := decode(f); err != nil {
+		return err
+	}
+	s.noteUnknown(c.FullPath(), f.unknown())
+	return nil
+}
+
+func (s *Server) readBody(c *gin.Context) ([]byte, error) {
+	rc := http.NewResponseController(c.Writer)
+	// Writers without deadlines (in tests) read without one.
+	_ = rc.SetReadDeadline(time.Now().Add(s.limits.BodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.Body))
+	_ = rc.SetReadDeadline(time.Time{})
+	if err == nil {
+		return body, nil
+	}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, errBodyTooLarge(e.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, errTimeout(s.limits.BodyTimeout)
+	}
+	return nil, badBody("reading the request body: %v", err)
+}
+
+// seenNames remembers a bounded number of names.
+type seenNames struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// first tells whether name is seen for the first time.
+func (s *seenNames) first(name string) bool {
+	const most, longest = 256, 64
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(name) > longest || s.names[name] || len(s.names) >= most {
+		return false
+	}
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	s.names[name] = true
+	return true
+}
+
+// noteUnknown logs fields that nothing here knows, each once.
+func (s *Server) noteUnknown(route string, names []string) {
+	for _, name := range names {
+		if s.unknown.first(route + " " + name) {
+			s.log.Info().Str("route", route).Str("field", name).Msg("unknown request field ignored")
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"infer/runtime/engine"
+)
+
+// Generator makes one sequence; the engine is one.
+//
+// It calls emit for every Event, in order, from the goroutine that called it,
+// and waits for it: a slow emit delays this sequence only. When emit returns
+// an error or ctx ends, the sequence ends within one step and Generate returns
+// an error that wraps it; Result then holds what was known.
+type Generator interface {
+	Generate(ctx context.Context, r engine.Request, emit func(engine.Event) error) (engine.Result, error)
+}
+
+// Tokenizer is what the routes need of a tokenizer. It is safe for concurrent use.
+type Tokenizer interface {
+	Encode(text string, addSpecial bool) []int32      // special tokens in text are recognised
+	EncodePlain(text string, addSpecial bool) []int32 // special tokens in text are plain text
+	Decode(ids []int32, skipSpecial bool) string
+	VocabSize() int // highest id + 1
+	Token(id int32) (string, bool)
+	TokenBytes(id int32) []byte // in the middle of a text
+}
+
+// Template renders a conversation. It is safe for concurrent use.
+type Template interface {
+	// Render makes the prompt from a JSON object of variables: messages, tools,
+	// add_generation_prompt and what the request adds. Key order matters.
+	// Special tokens are the template's own affair. An error is the client's:
+	// the template refused these variables.
+	Render(ctx context.Context, vars []byte) (string, error)
+}
+
+// TemplateCaps says what a chat template can take. Where it cannot, messages
+// are reshaped before rendering.
+type TemplateCaps struct {
+	Developer       bool // a role of its own; else developer becomes system
+	LaterSystem     bool // system messages behind the first place; else they are merged to the front
+	Parts           bool // content as a list of parts; else one string
+	StringArguments bool // arguments of earlier calls as a JSON string; else a mapping
+}
+
+// Defaults are sampling values for requests that name none, from the model's
+// generation_config.json; nil is OpenAI's default.
+type Defaults struct {
+	Temperature *float64 // 1
+	TopP        *float64 // 1
+	TopK        *int     // off
+	MinP        *float64 // off
+	Repetition  *float64 // off
+	MaxTokens   *int     // the rest of the context
+}
+
+// Model is one served model. All fields but the optional ones must be set.
+type Model struct {
+	Name    string   // as clients ask for it; may hold slashes
+	Aliases []string // other names; "*" is any
+	Created time.Time
+	Context int    // longest prompt and answer together, in tokens
+	Root    string // optional: where it was loaded from, a folder's name or a repo id
+	// Meta is optional: facts for /v1/models (n_params, n_ctx_train, ...).
+	Meta map[string]any
+	// Fingerprint is a hash of build, weights and plan: equal fingerprints give
+	// equal tokens for equal seeds. Optional.
+	Fingerprint string
+
+	Defaults  Defaults
+	Tokenizer Tokenizer
+	Template  Template // nil: the model has none, chat routes answer 400
+	Caps      TemplateCaps
+	Generator Generator
+	Stats     func() Stats // optional: for /metrics
+
+	metrics *metrics // made by SetModel
+}
+
+// named tells whether a client's name means this model.
+func (m *Model) named(name string) bool {
+	return name == "" || name == m.Name || slices.Contains(m.Aliases, name) || slices.Contains(m.Aliases, "*")
+}
+
+// names lists what can be asked for.
+func (m *Model) names() []string {
+	names := []string{m.Name}
+	for _, alias := range m.Aliases {
+		if alias != "*" {
+			names = append(names, alias)
+		}
+	}
+	return names
+}
+
+// checkName returns the name to echo, or a 404 that lists the names.
+func (m *Model) checkName(f *fields) (string, error) {
+	name, _ := f.str("model")
+	if err := f.err(); err != nil {
+		return "", err
+	}
+	if !m.named(name) {
+		return "", errModelNotFound(name, m.names())
+	}
+	if name == "" {
+		name = m.Name
+	}
+	return name, nil
+}
+
+func errModelNotFound(name string, served []string) *apiError {
+	return &apiError{
+		Status: 404, Type: typeInvalid, Code: codeModelNotFound, Param: "model",
+		Message: "the model \"" + clip(name) + "\" is not served here; served: " + strings.Join(served, ", "),
+	}
+}
+
+// Stats is a snapshot of the engine for /metrics.
+type Stats struct {
+	Running, Waiting        int
+	BlocksUsed, BlocksTotal int
+	BlockSize               int // tokens
+
+	PrefixQueries int64 // prompt tokens looked up in the prefix cache
+	PrefixHits    int64 // of them, found
+	Preemptions   int64
+}
