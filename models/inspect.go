@@ -59,7 +59,7 @@ type ReportTensor struct {
 // wrong is in the report's Faults.
 func Inspect(path string) Report {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		r := Report{Path: path}
+		r := newReport(path)
 		f, err := loader.OpenFile(path)
 		if err != nil {
 			return r.fail(err)
@@ -69,7 +69,7 @@ func Inspect(path string) Report {
 	}
 	ck, err := loader.Open(path)
 	if err != nil {
-		return Report{Path: path}.fail(err)
+		return newReport(path).fail(err)
 	}
 	return inspect(ck)
 }
@@ -78,13 +78,19 @@ func Inspect(path string) Report {
 func InspectFS(fsys fs.FS, name string) Report {
 	ck, err := loader.OpenFS(fsys, name)
 	if err != nil {
-		return Report{Path: name}.fail(err)
+		return newReport(name).fail(err)
 	}
 	return inspect(ck)
 }
 
+// newReport has empty lists rather than none, for JSON.
+func newReport(path string) Report {
+	return Report{Path: path, Files: []ReportFile{}, Tensors: []ReportTensor{}, Missing: []ReportTensor{}, Ignored: []string{}, Faults: []string{}}
+}
+
 func inspect(ck *loader.Checkpoint) Report {
-	r := Report{Path: ck.Name, Ignored: ck.Ignored}
+	r := newReport(ck.Name)
+	r.Ignored = append(r.Ignored, ck.Ignored...)
 	m, err := fromConfig(ck)
 	if err != nil {
 		r = r.fail(err)

@@ -31,11 +31,16 @@ func (a *arena) reserve(d tensor.DType, shape tensor.Shape) vector {
 	return v
 }
 
-func (a *arena) alloc(d device.Device) (err error) {
-	if a.size > 0 {
-		a.buf, err = d.Alloc(a.size)
+func (a *arena) alloc(d device.Device) error {
+	if a.size == 0 {
+		return nil
 	}
-	return err
+	buf, err := d.Alloc(a.size)
+	if err != nil {
+		return err
+	}
+	a.buf = buf
+	return nil
 }
 
 // at is the tensor of a reserved vector, or none.
