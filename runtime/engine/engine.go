@@ -71,6 +71,18 @@ type made struct {
 
 // New starts the step loop over a loaded Runner.
 func New(c Config) (*Engine, error) {
+	e, err := prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, quit := context.WithCancel(context.Background())
+	e.quit = quit
+	go e.loop(ctx)
+	return e, nil
+}
+
+// prepare makes an Engine whose loop does not run yet.
+func prepare(c Config) (*Engine, error) {
 	p := c.Runner.Plan()
 	sched, err := NewScheduler(Limits{
 		Blocks: p.Blocks, MaxContext: p.MaxContext, MaxSeqs: p.MaxSeqs,
@@ -89,9 +101,6 @@ func New(c Config) (*Engine, error) {
 		}
 	}
 	e.workers = newWorkers(min(runtime.GOMAXPROCS(0), 8), e.choose)
-	ctx, quit := context.WithCancel(context.Background())
-	e.quit = quit
-	go e.loop(ctx)
 	return e, nil
 }
 
@@ -236,7 +245,7 @@ func (e *Engine) run(st *Step) {
 		}
 	}
 	// Closing does not interrupt a step: its own timeout bounds it.
-	if err := e.c.Runner.Step(context.Background(), &st.Batch, e.whole); err != nil {
+	if err := e.c.Runner.Step(&st.Batch, e.whole); err != nil {
 		e.fail(err)
 		return
 	}

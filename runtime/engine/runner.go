@@ -40,6 +40,12 @@ type Runner struct {
 	timeout time.Duration
 	steps   uint64
 
+	// The context that bounds steps. It is renewed now and then, not for each
+	// step, which would allocate.
+	bound  context.Context
+	expire context.CancelFunc
+	since  time.Time
+
 	out     tensor.Tensor // [MaxLogits, VocabSize] F32 on the last stage's device
 	largest tensor.Tensor // [MaxLogits] I32
 	raw     []byte        // host copy of out
@@ -150,15 +156,23 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	return nil
 }
 
+// oneElement is a variable because tensor.Of allocates.
+var oneElement = tensor.Of(1)
+
 // Step computes b on all stages and waits for it, at most for the step's
-// timeout. With wholeRows the logits are on the host afterwards (Row), else
-// only the index of the largest of each row (Largest). An error means that
-// nothing of the step may be used.
-func (r *Runner) Step(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
+// timeout (a little less, by up to an eighth). With wholeRows the logits are on
+// the host afterwards (Row), else only the index of the largest of each row
+// (Largest). An error means that nothing of the step may be used.
+func (r *Runner) Step(b *kernels.Batch, wholeRows bool) error {
 	r.steps++
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	err := r.step(ctx, b, wholeRows)
+	if now := time.Now(); r.bound == nil || now.Sub(r.since) > r.timeout/8 {
+		if r.expire != nil {
+			r.expire()
+		}
+		r.bound, r.expire = context.WithTimeout(context.Background(), r.timeout)
+		r.since = now
+	}
+	err := r.step(r.bound, b, wholeRows)
 	// Also after an error, so that this step's copies do not stay behind.
 	if cerr := r.copier.Commit(r.steps); err == nil {
 		err = cerr
@@ -200,7 +214,7 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 		// Argmax does not tell: one logit of each row does.
 		for i := range n {
 			one := r.out.Rows(i, i+1)
-			one.Shape = tensor.Of(1, 1)
+			one.Shape = oneElement
 			last.stream.Download(r.probes[4*i:4*i+4], one)
 		}
 	}
@@ -265,6 +279,9 @@ func (r *Runner) Bytes() []devicemap.Bytes {
 
 // Close frees everything that Load made.
 func (r *Runner) Close() error {
+	if r.expire != nil {
+		r.expire()
+	}
 	var errs []error
 	for _, st := range r.stages {
 		if st.model != nil {
