@@ -291,28 +291,28 @@ func (e *Engine) run(st *Step) {
 // them when the device is gone.
 func (e *Engine) fail(err error) {
 	err = fmt.Errorf("%w: %w", ErrFault, err)
+	rows := e.step.Rows
+	if f := e.c.Events.StepFailed; f != nil {
+		f(err, len(rows))
+	}
+	broken := e.c.Runner.Broken()
+	if broken != nil {
+		broken = fmt.Errorf("%w: %w", ErrFault, broken)
+		if f := e.c.Events.Failed; f != nil {
+			f(broken)
+		}
+	}
 	now := time.Now()
 	e.mu.Lock()
-	rows := e.step.Rows
-	n := len(rows)
 	e.sched.Abort()
 	for i := range rows {
 		e.finish(rows[i].Seq.task, FinishNone, err, now)
 	}
 	e.stats.FailedSteps++
-	broken := e.c.Runner.Broken()
-	if broken != nil {
-		e.failed = fmt.Errorf("%w: %w", ErrFault, broken)
-	}
+	e.failed = broken
 	e.mu.Unlock()
-	if f := e.c.Events.StepFailed; f != nil {
-		f(err, n)
-	}
 	if broken != nil {
-		e.failAll(e.failed)
-		if f := e.c.Events.Failed; f != nil {
-			f(broken)
-		}
+		e.failAll(broken)
 	}
 }
 
