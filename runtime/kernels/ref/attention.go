@@ -49,48 +49,69 @@ func (o *ops) Attention(a kernels.AttentionArgs) {
 	rows := len(b.Positions)
 	must(isMatrix(a.Dst, rows, h.Q*h.Dim) && isMatrix(a.QKV, rows, h.Cols()) && h.Q%h.KV == 0 &&
 		isPages(a.KV.K, h) && a.KV.V.Shape == a.KV.K.Shape, "Attention", a.Dst, a.QKV, a.KV.K, a.KV.V)
-	q, kv, out := make([]float64, h.Dim), make([]float64, h.Dim), make([]float64, h.Dim)
+	q, out := make([]float64, h.Dim), make([]float64, h.Dim)
 	for s, table := range b.BlockTables {
-		for t := int(b.Starts[s]); t < int(b.Starts[s+1]); t++ {
-			pos := int(b.Positions[t])
+		lo, hi := int(b.Starts[s]), int(b.Starts[s+1])
+		for head := range h.KV {
+			// The sequence's K and V of this head, from the first position that
+			// is looked at.
 			first := 0
 			if a.Window > 0 {
-				first = max(0, pos-a.Window+1)
+				first = max(0, int(b.Positions[lo])-a.Window+1)
 			}
-			p := make([]float64, pos+1-first)
-			for i := range h.Q {
-				load(q, a.QKV, t*h.Cols()+i*h.Dim)
-				slot := func(j int) int { // element of position first+j in the pages
-					at := first + j
-					return pageAt(int(table[at/kernels.BlockSize])*kernels.BlockSize+at%kernels.BlockSize, i/(h.Q/h.KV), h)
+			k := gather(a.KV.K, h, table, head, first, int(b.Positions[hi-1])+1)
+			v := gather(a.KV.V, h, table, head, first, int(b.Positions[hi-1])+1)
+			for t := lo; t < hi; t++ {
+				to := int(b.Positions[t]) + 1
+				from := 0
+				if a.Window > 0 {
+					from = max(0, to-a.Window)
 				}
-				top := math.Inf(-1)
-				for j := range p {
-					load(kv, a.KV.K, slot(j))
-					p[j] = 0
-					for d := range q {
-						p[j] += q[d] * kv[d]
-					}
-					p[j] *= float64(a.Scale)
-					top = max(top, p[j])
+				for i := head * (h.Q / h.KV); i < (head+1)*(h.Q/h.KV); i++ {
+					load(q, a.QKV, t*h.Cols()+i*h.Dim)
+					attend(out, q, k[(from-first)*h.Dim:(to-first)*h.Dim], v[(from-first)*h.Dim:], float64(a.Scale))
+					store(a.Dst, (t*h.Q+i)*h.Dim, out)
 				}
-				var sum float64
-				clear(out)
-				for j := range p {
-					e := math.Exp(p[j] - top)
-					sum += e
-					load(kv, a.KV.V, slot(j))
-					for d := range out {
-						out[d] += e * kv[d]
-					}
-				}
-				for d := range out {
-					out[d] /= sum
-				}
-				store(a.Dst, (t*h.Q+i)*h.Dim, out)
 			}
 		}
 	}
+}
+
+// attend: out = softmax(scale · q·k) · v; k and v hold one position after the
+// other.
+func attend(out, q, k, v []float64, scale float64) {
+	n := len(q)
+	p := make([]float64, len(k)/n)
+	top := math.Inf(-1)
+	for j := range p {
+		for d, x := range k[j*n:][:n] {
+			p[j] += q[d] * x
+		}
+		p[j] *= scale
+		top = max(top, p[j])
+	}
+	var sum float64
+	clear(out)
+	for j := range p {
+		e := math.Exp(p[j] - top)
+		sum += e
+		for d, x := range v[j*n:][:n] {
+			out[d] += e * x
+		}
+	}
+	for d := range out {
+		out[d] /= sum
+	}
+}
+
+// gather reads positions from..to of a sequence's K or V of one head.
+func gather(t tensor.Tensor, h kernels.Heads, table []int32, head, from, to int) []float64 {
+	v := make([]float64, (to-from)*h.Dim)
+	for p := from; p < to; p++ {
+		slot := int(table[p/kernels.BlockSize])*kernels.BlockSize + p%kernels.BlockSize
+		load(v[(p-from)*h.Dim:][:h.Dim], t, pageAt(slot, head, h))
+	}
+	return v
 }
 
 // isPages tells whether t has the shape of K or V pages for these heads.

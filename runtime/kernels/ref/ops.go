@@ -96,7 +96,8 @@ func activate(x float64, act kernels.Activation) float64 {
 	case kernels.GELU:
 		return x * 0.5 * math.Erfc(-x/math.Sqrt2)
 	case kernels.GELUTanh:
-		return x * 0.5 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+		// ½(1 + tanh u) = 1/(1 + e^(−2u)), without the loss when u is far below 0.
+		return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 	}
 	panic("ref: unknown activation")
 }

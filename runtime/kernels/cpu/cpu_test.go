@@ -1,0 +1,55 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"infer/runtime/device"
+	"infer/runtime/kernels"
+	"infer/runtime/kernels/kerneltest"
+)
+
+// each runs a test on every path there is; one that this processor lacks is
+// skipped with its typed reason.
+func each(t *testing.T, do func(t *testing.T, open func(testing.TB, Options) *Backend)) {
+	for _, name := range []string{"purego", "avx2", "avx512"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("INFER_CPU", name)
+			b, err := Open(Options{Threads: 1})
+			if errors.Is(err, device.ErrNotSupported) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = b.Device().Close()
+			do(t, func(t testing.TB, o Options) *Backend {
+				t.Helper()
+				b, err := Open(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if used := b.dev.used.Load(); used != 0 {
+						t.Errorf("%d bytes are still allocated", used)
+					}
+					if err := b.Device().Close(); err != nil {
+						t.Error(err)
+					}
+				})
+				return b
+			})
+		})
+	}
+}
+
+func TestSuite(t *testing.T) {
+	for _, o := range []Options{{Threads: 1, Precision: F32}, {Threads: 3}} {
+		t.Run(fmt.Sprintf("%d threads", o.Threads), func(t *testing.T) {
+			each(t, func(t *testing.T, open func(testing.TB, Options) *Backend) {
+				kerneltest.Run(t, func(t testing.TB) kernels.Backend { return open(t, o) })
+			})
+		})
+	}
+}

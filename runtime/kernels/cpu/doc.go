@@ -1,0 +1,20 @@
+// Package cpu is the CPU as a device: memory outside the Go heap, a pool of
+// goroutines, and the operations of kernels.Ops with vector code.
+//
+//	Ops.MatMul ─► task ─► pool: items (panels of 16 outputs) by worker ─► kernel
+//	                                                     path: avx512 │ avx2 │ purego
+//
+// A weight lies in panels of 16 outputs, k after k (mmArgs), the K and V of a
+// page likewise (page.go): so matrix products and attention share one set of
+// kernels, which broadcast an activation to 16 outputs at once. Every output
+// is one chain of additions along k, cut at places that depend on the weight's
+// or the context's shape alone: a row's result has the same bits in any batch,
+// any chunk, and for any number of threads.
+//
+// The path is chosen once, by feature bits; INFER_CPU=avx512|avx2|purego
+// forces one. A build with the tag purego, or for another processor, has the
+// Go code only.
+//
+// Work is done when the call of an operation returns. Nothing here allocates
+// in a step, once the largest step has been seen.
+package cpu

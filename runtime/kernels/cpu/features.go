@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/klauspost/cpuid/v2"
+
+	"infer/runtime/device"
+)
+
+// path is the kernels for one set of instructions.
+type path struct {
+	name     string
+	features string // for people
+	mm       *mmSet
+	vec      *vecSet
+}
+
+// purego is there on every machine.
+var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo}
+
+// choose finds the path by name, or the best one there is.
+func choose(force string) (*path, error) {
+	have := paths()
+	if force == "" {
+		return &have[0], nil
+	}
+	names := ""
+	for i := range have {
+		if have[i].name == force {
+			return &have[i], nil
+		}
+		names += " " + have[i].name
+	}
+	return nil, fmt.Errorf("open the CPU: INFER_CPU=%s, but %s can do%s: %w", force, processor(), names, device.ErrNotSupported)
+}
+
+// Features describes the processor's kernels as Open would choose them, for
+// people: like "avx2+fma+f16c".
+func Features() string {
+	return paths()[0].features
+}
+
+// processor is the processor's name for itself.
+func processor() string {
+	if n := cpuid.CPU.BrandName; n != "" {
+		return n
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,130 @@
+// Written by asmgen; do not edit. go test ./runtime/kernels/cpu/asmgen -update
+
+//go:build !purego
+
+package cpu
+
+//go:noescape
+func mmBF16R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R1P4AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R2P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R3P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmBF16R6P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R1P4AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R2P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R3P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF16R6P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R1P4AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R2P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R3P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmF32R6P1AVX2(a *mmArgs)
+
+func mmAVX2() *mmSet {
+	s := &mmSet{maxRows: 6}
+	s.kernels[fmtBF16][1][0] = mmBF16R1P1AVX2
+	s.kernels[fmtBF16][1][1] = mmBF16R1P2AVX2
+	s.kernels[fmtBF16][1][2] = mmBF16R1P4AVX2
+	s.kernels[fmtBF16][2][0] = mmBF16R2P1AVX2
+	s.kernels[fmtBF16][2][1] = mmBF16R2P2AVX2
+	s.kernels[fmtBF16][3][0] = mmBF16R3P1AVX2
+	s.kernels[fmtBF16][3][1] = mmBF16R3P2AVX2
+	s.kernels[fmtBF16][4][0] = mmBF16R4P1AVX2
+	s.kernels[fmtBF16][5][0] = mmBF16R5P1AVX2
+	s.kernels[fmtBF16][6][0] = mmBF16R6P1AVX2
+	s.kernels[fmtF16][1][0] = mmF16R1P1AVX2
+	s.kernels[fmtF16][1][1] = mmF16R1P2AVX2
+	s.kernels[fmtF16][1][2] = mmF16R1P4AVX2
+	s.kernels[fmtF16][2][0] = mmF16R2P1AVX2
+	s.kernels[fmtF16][2][1] = mmF16R2P2AVX2
+	s.kernels[fmtF16][3][0] = mmF16R3P1AVX2
+	s.kernels[fmtF16][3][1] = mmF16R3P2AVX2
+	s.kernels[fmtF16][4][0] = mmF16R4P1AVX2
+	s.kernels[fmtF16][5][0] = mmF16R5P1AVX2
+	s.kernels[fmtF16][6][0] = mmF16R6P1AVX2
+	s.kernels[fmtF32][1][0] = mmF32R1P1AVX2
+	s.kernels[fmtF32][1][1] = mmF32R1P2AVX2
+	s.kernels[fmtF32][1][2] = mmF32R1P4AVX2
+	s.kernels[fmtF32][2][0] = mmF32R2P1AVX2
+	s.kernels[fmtF32][2][1] = mmF32R2P2AVX2
+	s.kernels[fmtF32][3][0] = mmF32R3P1AVX2
+	s.kernels[fmtF32][3][1] = mmF32R3P2AVX2
+	s.kernels[fmtF32][4][0] = mmF32R4P1AVX2
+	s.kernels[fmtF32][5][0] = mmF32R5P1AVX2
+	s.kernels[fmtF32][6][0] = mmF32R6P1AVX2
+	return s
+}

@@ -1,0 +1,358 @@
+// Written by asmgen; do not edit. go test ./runtime/kernels/cpu/asmgen -update
+
+//go:build !purego
+
+package cpu
+
+//go:noescape
+func mmBF16R1P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R1P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R1P8AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R2P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R2P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R3P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R3P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R3P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R4P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R4P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R4P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R5P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R5P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R6P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R6P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R7P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R7P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R8P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R8P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R9P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R9P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R10P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R10P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R11P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R11P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R12P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmBF16R12P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R1P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R1P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R1P8AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R2P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R2P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R3P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R3P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R3P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R4P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R4P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R4P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R5P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R5P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R6P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R6P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R7P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R7P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R8P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R8P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R9P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R9P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R10P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R10P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R11P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R11P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R12P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF16R12P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R1P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R1P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R1P8AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R2P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R2P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R3P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R3P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R3P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R4P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R4P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R4P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R5P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R5P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R6P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R6P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R7P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R7P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R8P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R8P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R9P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R9P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R10P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R10P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R11P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R11P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R12P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmF32R12P2AVX512(a *mmArgs)
+
+func mmAVX512() *mmSet {
+	s := &mmSet{maxRows: 12}
+	s.kernels[fmtBF16][1][0] = mmBF16R1P1AVX512
+	s.kernels[fmtBF16][1][1] = mmBF16R1P2AVX512
+	s.kernels[fmtBF16][1][2] = mmBF16R1P4AVX512
+	s.kernels[fmtBF16][1][3] = mmBF16R1P8AVX512
+	s.kernels[fmtBF16][2][0] = mmBF16R2P1AVX512
+	s.kernels[fmtBF16][2][1] = mmBF16R2P2AVX512
+	s.kernels[fmtBF16][2][2] = mmBF16R2P4AVX512
+	s.kernels[fmtBF16][3][0] = mmBF16R3P1AVX512
+	s.kernels[fmtBF16][3][1] = mmBF16R3P2AVX512
+	s.kernels[fmtBF16][3][2] = mmBF16R3P4AVX512
+	s.kernels[fmtBF16][4][0] = mmBF16R4P1AVX512
+	s.kernels[fmtBF16][4][1] = mmBF16R4P2AVX512
+	s.kernels[fmtBF16][4][2] = mmBF16R4P4AVX512
+	s.kernels[fmtBF16][5][0] = mmBF16R5P1AVX512
+	s.kernels[fmtBF16][5][1] = mmBF16R5P2AVX512
+	s.kernels[fmtBF16][6][0] = mmBF16R6P1AVX512
+	s.kernels[fmtBF16][6][1] = mmBF16R6P2AVX512
+	s.kernels[fmtBF16][7][0] = mmBF16R7P1AVX512
+	s.kernels[fmtBF16][7][1] = mmBF16R7P2AVX512
+	s.kernels[fmtBF16][8][0] = mmBF16R8P1AVX512
+	s.kernels[fmtBF16][8][1] = mmBF16R8P2AVX512
+	s.kernels[fmtBF16][9][0] = mmBF16R9P1AVX512
+	s.kernels[fmtBF16][9][1] = mmBF16R9P2AVX512
+	s.kernels[fmtBF16][10][0] = mmBF16R10P1AVX512
+	s.kernels[fmtBF16][10][1] = mmBF16R10P2AVX512
+	s.kernels[fmtBF16][11][0] = mmBF16R11P1AVX512
+	s.kernels[fmtBF16][11][1] = mmBF16R11P2AVX512
+	s.kernels[fmtBF16][12][0] = mmBF16R12P1AVX512
+	s.kernels[fmtBF16][12][1] = mmBF16R12P2AVX512
+	s.kernels[fmtF16][1][0] = mmF16R1P1AVX512
+	s.kernels[fmtF16][1][1] = mmF16R1P2AVX512
+	s.kernels[fmtF16][1][2] = mmF16R1P4AVX512
+	s.kernels[fmtF16][1][3] = mmF16R1P8AVX512
+	s.kernels[fmtF16][2][0] = mmF16R2P1AVX512
+	s.kernels[fmtF16][2][1] = mmF16R2P2AVX512
+	s.kernels[fmtF16][2][2] = mmF16R2P4AVX512
+	s.kernels[fmtF16][3][0] = mmF16R3P1AVX512
+	s.kernels[fmtF16][3][1] = mmF16R3P2AVX512
+	s.kernels[fmtF16][3][2] = mmF16R3P4AVX512
+	s.kernels[fmtF16][4][0] = mmF16R4P1AVX512
+	s.kernels[fmtF16][4][1] = mmF16R4P2AVX512
+	s.kernels[fmtF16][4][2] = mmF16R4P4AVX512
+	s.kernels[fmtF16][5][0] = mmF16R5P1AVX512
+	s.kernels[fmtF16][5][1] = mmF16R5P2AVX512
+	s.kernels[fmtF16][6][0] = mmF16R6P1AVX512
+	s.kernels[fmtF16][6][1] = mmF16R6P2AVX512
+	s.kernels[fmtF16][7][0] = mmF16R7P1AVX512
+	s.kernels[fmtF16][7][1] = mmF16R7P2AVX512
+	s.kernels[fmtF16][8][0] = mmF16R8P1AVX512
+	s.kernels[fmtF16][8][1] = mmF16R8P2AVX512
+	s.kernels[fmtF16][9][0] = mmF16R9P1AVX512
+	s.kernels[fmtF16][9][1] = mmF16R9P2AVX512
+	s.kernels[fmtF16][10][0] = mmF16R10P1AVX512
+	s.kernels[fmtF16][10][1] = mmF16R10P2AVX512
+	s.kernels[fmtF16][11][0] = mmF16R11P1AVX512
+	s.kernels[fmtF16][11][1] = mmF16R11P2AVX512
+	s.kernels[fmtF16][12][0] = mmF16R12P1AVX512
+	s.kernels[fmtF16][12][1] = mmF16R12P2AVX512
+	s.kernels[fmtF32][1][0] = mmF32R1P1AVX512
+	s.kernels[fmtF32][1][1] = mmF32R1P2AVX512
+	s.kernels[fmtF32][1][2] = mmF32R1P4AVX512
+	s.kernels[fmtF32][1][3] = mmF32R1P8AVX512
+	s.kernels[fmtF32][2][0] = mmF32R2P1AVX512
+	s.kernels[fmtF32][2][1] = mmF32R2P2AVX512
+	s.kernels[fmtF32][2][2] = mmF32R2P4AVX512
+	s.kernels[fmtF32][3][0] = mmF32R3P1AVX512
+	s.kernels[fmtF32][3][1] = mmF32R3P2AVX512
+	s.kernels[fmtF32][3][2] = mmF32R3P4AVX512
+	s.kernels[fmtF32][4][0] = mmF32R4P1AVX512
+	s.kernels[fmtF32][4][1] = mmF32R4P2AVX512
+	s.kernels[fmtF32][4][2] = mmF32R4P4AVX512
+	s.kernels[fmtF32][5][0] = mmF32R5P1AVX512
+	s.kernels[fmtF32][5][1] = mmF32R5P2AVX512
+	s.kernels[fmtF32][6][0] = mmF32R6P1AVX512
+	s.kernels[fmtF32][6][1] = mmF32R6P2AVX512
+	s.kernels[fmtF32][7][0] = mmF32R7P1AVX512
+	s.kernels[fmtF32][7][1] = mmF32R7P2AVX512
+	s.kernels[fmtF32][8][0] = mmF32R8P1AVX512
+	s.kernels[fmtF32][8][1] = mmF32R8P2AVX512
+	s.kernels[fmtF32][9][0] = mmF32R9P1AVX512
+	s.kernels[fmtF32][9][1] = mmF32R9P2AVX512
+	s.kernels[fmtF32][10][0] = mmF32R10P1AVX512
+	s.kernels[fmtF32][10][1] = mmF32R10P2AVX512
+	s.kernels[fmtF32][11][0] = mmF32R11P1AVX512
+	s.kernels[fmtF32][11][1] = mmF32R11P2AVX512
+	s.kernels[fmtF32][12][0] = mmF32R12P1AVX512
+	s.kernels[fmtF32][12][1] = mmF32R12P2AVX512
+	return s
+}

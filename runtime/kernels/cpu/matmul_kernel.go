@@ -1,0 +1,84 @@
+package cpu
+
+import "unsafe"
+
+// Formats of packed weights, indices of mmSet.
+const (
+	fmtBF16 = iota
+	fmtF16
+	fmtF32
+	numFormats
+)
+
+// lanes is the number of outputs in a panel.
+const lanes = 16
+
+// mmArgs are the operands of a kernel that multiplies rows × panels: for each
+// row r, panel p and lane n
+//
+//	dst[r, 16p+n] (+)= Σ_k x[r, k] · w[p, k, n]
+//
+// one chain of fused multiply-adds with k ascending. A panel holds 16 outputs,
+// k after k; in bf16 two k share a 32-bit word (the even one in the low half):
+//
+//	bf16   [k/2][16][2]   step = bytes from one pair of k to the next
+//	f16    [k][16]        step = bytes from one k to the next
+//	f32    [k][16]        step = bytes from one k to the next
+//
+// The assembly knows the offsets of the fields.
+type mmArgs struct {
+	x    unsafe.Pointer // 0: float32
+	ldx  uintptr        // 8: bytes from row to row
+	w    unsafe.Pointer // 16
+	ldw  uintptr        // 24: bytes from panel to panel
+	dst  unsafe.Pointer // 32: float32
+	ldd  uintptr        // 40: bytes from row to row
+	k    uintptr        // 48: ≥ 0
+	step uintptr        // 56
+	add  uintptr        // 64: 0 to overwrite dst, 1 to add to it
+	rows uintptr        // for the kernels in Go, which come in one shape
+}
+
+// mmSet is the kernels of one instruction set: kernels[format][rows][log2
+// panels], nil where there is none. One panel is always there.
+type mmSet struct {
+	maxRows int
+	kernels [numFormats][13][4]func(*mmArgs)
+}
+
+// mul multiplies any number of rows and panels with a's operands. It changes
+// x, w and dst of a, but never to where the operands are not: the garbage
+// collector sees them.
+func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
+	x, dst := a.x, a.dst
+	for at := 0; at < rows; {
+		// Rows in tiles as equal as can be.
+		r := rows - at
+		if r > s.maxRows {
+			n := (r + s.maxRows - 1) / s.maxRows
+			r = (r + n - 1) / n
+		}
+		a.x = unsafe.Add(x, uintptr(at)*a.ldx)
+		a.dst = unsafe.Add(dst, uintptr(at)*a.ldd)
+		s.mulTile(a, format, r, panels)
+		at += r
+	}
+}
+
+// mulTile multiplies at most maxRows rows, the widest kernels first.
+func (s *mmSet) mulTile(a *mmArgs, format, rows, panels int) {
+	ks := &s.kernels[format][rows]
+	w, dst := a.w, a.dst
+	a.rows = uintptr(rows)
+	l := len(ks) - 1
+	for at := 0; at < panels; {
+		for ks[l] == nil || at+1<<l > panels {
+			l--
+		}
+		a.w = unsafe.Add(w, uintptr(at)*a.ldw)
+		a.dst = unsafe.Add(dst, at*lanes*4)
+		ks[l](a)
+		at += 1 << l
+	}
+	a.w, a.dst = w, dst
+}

@@ -1,0 +1,78 @@
+package cpu
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const hugePage = 2 << 20
+
+// mapMem gets n bytes of zeroed memory outside the Go heap, aligned to a page;
+// large pieces in huge pages where the machine has them.
+func mapMem(n int) ([]byte, error) {
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err == nil && n >= hugePage {
+		_ = unix.Madvise(m, unix.MADV_HUGEPAGE) // only speed depends on it
+	}
+	return m, err
+}
+
+func unmapMem(m []byte) error { return unix.Munmap(m) }
+
+// memory is what the machine, or the control group that the process lives in,
+// has, and of it what is free; zeros when unknown.
+func memory() (total, free int64) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		kib, _ := strconv.ParseInt(f[1], 10, 64)
+		switch f[0] {
+		case "MemTotal:":
+			total = kib << 10
+		case "MemAvailable:":
+			free = kib << 10
+		}
+	}
+	for _, g := range [][2]string{
+		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+		{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
+	} {
+		limit, used := number(g[0]), number(g[1])
+		if limit > 0 && limit < total {
+			total = limit
+			free = min(free, max(0, limit-used))
+		}
+	}
+	return total, free
+}
+
+// number reads a file with one number; 0 if it has none.
+func number(file string) int64 {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	return n
+}
+
+// cores is the number of physical cores of the machine; 0 when unknown.
+func cores() int {
+	seen := map[string]bool{}
+	for i := 0; ; i++ {
+		b, err := os.ReadFile("/sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/topology/thread_siblings_list")
+		if err != nil {
+			return len(seen)
+		}
+		seen[strings.TrimSpace(string(b))] = true
+	}
+}
