@@ -46,14 +46,15 @@ func (s *Server) withBody(c *gin.Context, decode func(*fields) error) error {
 }
 
 func (s *Server) readBody(c *gin.Context) ([]byte, error) {
-	rc := http.NewResponseController(c.Writer)
-	// Writers without deadlines (in tests) read without one.
-	_ = rc.SetReadDeadline(time.Now().Add(s.limits.BodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.Body))
-	_ = rc.SetReadDeadline(time.Time{})
 	if err == nil {
+		// From here on a read watches for the client's leaving, however long
+		// the answer takes.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Time{})
 		return body, nil
 	}
+	// What is left of the body is not waited for.
+	c.Header("Connection", "close")
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errBodyTooLarge(e.Limit)
 	}
@@ -61,6 +62,15 @@ func (s *Server) readBody(c *gin.Context) ([]byte, error) {
 		return nil, errTimeout(s.limits.BodyTimeout)
 	}
 	return nil, badBody("reading the request body: %v", err)
+}
+
+// boundBody gives a request's body a time to arrive in. It holds for routes
+// that do not read it too: the connection is not reused before it was read.
+func (s *Server) boundBody(c *gin.Context) {
+	if c.Request.ContentLength != 0 {
+		// Writers without deadlines (in tests) read without one.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(s.limits.BodyTimeout))
+	}
 }
 
 // seenNames remembers a bounded number of names.

@@ -1,0 +1,376 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"infer/runtime/engine"
+)
+
+// genFunc is a Generator made of one function.
+type genFunc func(ctx context.Context, r engine.Request, emit func(engine.Event) error) (engine.Result, error)
+
+func (g genFunc) Generate(ctx context.Context, r engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+	return g(ctx, r, emit)
+}
+
+// newLive is a server with real connections over g.
+func newLive(t *testing.T, limits Limits, g genFunc) (*Server, *httptest.Server) {
+	t.Helper()
+	s := New(Config{Version: "test", Limits: limits, Log: zerolog.Nop()})
+	s.SetModel(Model{
+		Name: "org/m", Created: time.Unix(1, 0), Context: 1 << 20,
+		Tokenizer: newFakeTokenizer(), Template: &recorder{}, Generator: g,
+	})
+	srv := httptest.NewServer(s)
+	t.Cleanup(srv.Close)
+	return s, srv
+}
+
+func token1(text string) engine.Event {
+	return engine.Event{HasToken: true, Token: 1, Bytes: []byte(text)}
+}
+
+var stopped = engine.Result{Finish: engine.FinishStop, StopID: -1}
+
+const (
+	chatBody   = `{"messages":[{"role":"user","content":"hi"}]}`
+	streamBody = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
+)
+
+func post(t *testing.T, ctx context.Context, url, body string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return http.DefaultClient.Do(req)
+}
+
+func mustPost(t *testing.T, url, body string) (status int, answer string, h http.Header) {
+	t.Helper()
+	resp, err := post(t, t.Context(), url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b), resp.Header
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(func(int) {})) }
+
+func await(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s did not happen", what)
+	}
+}
+
+// A client that goes away ends its sequence, streamed or not.
+func TestDisconnectCancels(t *testing.T) {
+	for name, body := range map[string]string{"whole": chatBody, "stream": streamBody, "queued": streamBody} {
+		t.Run(name, func(t *testing.T) {
+			begun, ended := make(chan struct{}), make(chan struct{})
+			_, srv := newLive(t, Limits{}, func(ctx context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+				defer close(ended)
+				if name != "queued" {
+					if err := emit(token1("a")); err != nil {
+						return engine.Result{}, err
+					}
+				}
+				close(begun)
+				<-ctx.Done()
+				return engine.Result{}, ctx.Err()
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				<-begun
+				cancel()
+			}()
+			resp, err := post(t, ctx, srv.URL+"/v1/chat/completions", body)
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			if err == nil {
+				t.Error("the client got a whole answer although it went away")
+			}
+			await(t, "the end of the sequence", ended)
+		})
+	}
+}
+
+// A client that reads nothing delays its own sequence only, and is given up.
+func TestSlowReaderIsGivenUp(t *testing.T) {
+	ended := make(chan struct{})
+	_, srv := newLive(t, Limits{WriteTimeout: 300 * time.Millisecond}, func(ctx context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		defer close(ended)
+		big := strings.Repeat("x", 1<<20)
+		for {
+			if err := emit(token1(big)); err != nil {
+				return engine.Result{}, err
+			}
+		}
+	})
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(streamBody), streamBody)
+	await(t, "giving up the client", ended)
+}
+
+// Silence is broken by comment lines, and by nothing before the first.
+func TestKeepAlive(t *testing.T) {
+	release := make(chan struct{})
+	_, srv := newLive(t, Limits{KeepAlive: 50 * time.Millisecond}, func(ctx context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+			return engine.Result{}, ctx.Err()
+		}
+		return stopped, emit(token1("late"))
+	})
+	resp, err := post(t, t.Context(), srv.URL+"/v1/chat/completions", streamBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	for range 2 {
+		line, err := lines.ReadString('\n')
+		if err != nil || line != ": ping\n" {
+			t.Fatalf("got %q, %v; want a comment", line, err)
+		}
+		_, _ = lines.ReadString('\n')
+	}
+	close(release)
+	rest, err := io.ReadAll(lines)
+	if err != nil || !strings.Contains(string(rest), "late") || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("rest of the stream: %q, %v", rest, err)
+	}
+}
+
+// An error before the first event keeps its status, also on a stream.
+func TestEarlyErrorKeepsStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"queue":    {fmt.Errorf("submit: %w", engine.ErrQueueFull), 429, "queue_full"},
+		"draining": {engine.ErrDraining, 503, "draining"},
+		"deadline": {engine.ErrDeadline, 408, "request_timeout"},
+		"fault":    {errFake, 500, "null"},
+		"length":   {engine.ErrTooLong, 400, "context_length_exceeded"},
+	} {
+		for _, body := range []string{chatBody, streamBody} {
+			_, srv := newLive(t, Limits{}, func(context.Context, engine.Request, func(engine.Event) error) (engine.Result, error) {
+				return engine.Result{}, c.err
+			})
+			status, answer, h := mustPost(t, srv.URL+"/v1/chat/completions", body)
+			if status != c.status || !strings.Contains(answer, c.code) || !strings.HasPrefix(h.Get("Content-Type"), "application/json") {
+				t.Errorf("%s: status %d, body %s", name, status, answer)
+			}
+			if (status == 429 || status == 503) != (h.Get("Retry-After") != "") {
+				t.Errorf("%s: Retry-After is %q", name, h.Get("Retry-After"))
+			}
+			if status == 500 && !strings.Contains(answer, "gpu:0") {
+				t.Errorf("%s: the fault is not named: %s", name, answer)
+			}
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	hold := make(chan struct{})
+	var running sync.WaitGroup
+	_, srv := newLive(t, Limits{Body: 4096, Requests: 1, Request: time.Second, BodyTimeout: 200 * time.Millisecond}, func(ctx context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		select {
+		case <-hold:
+			return stopped, emit(token1("ok"))
+		case <-ctx.Done():
+			return engine.Result{}, ctx.Err()
+		}
+	})
+	url := srv.URL + "/v1/chat/completions"
+
+	status, body, _ := mustPost(t, url, `{"messages":[{"role":"user","content":"`+strings.Repeat("a", 5000)+`"}]}`)
+	if status != 413 || !strings.Contains(body, "4096") {
+		t.Errorf("a large body: %d %s", status, body)
+	}
+	// The same without a length.
+	pr, pw := io.Pipe()
+	running.Go(func() {
+		_, _ = io.Copy(pw, strings.NewReader(`{"x":"`+strings.Repeat("a", 5000)))
+		pw.Close()
+	})
+	resp, err := http.Post(url, "", pr)
+	if err != nil || resp.StatusCode != 413 {
+		t.Errorf("a large chunked body: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	pr.Close()
+	status, body, _ = mustPost(t, url, strings.Repeat("[", 2000))
+	if status != 400 || !strings.Contains(body, "nested") {
+		t.Errorf("a deep body: %d %s", status, body)
+	}
+
+	// A body that never comes.
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	conn.Close()
+	if err != nil || !strings.Contains(line, "408") {
+		t.Errorf("a body that never comes: %q %v", line, err)
+	}
+
+	// One request is served at a time; it is cut at the time limit.
+	var code atomic.Int32
+	running.Go(func() {
+		resp, err := http.Post(url, "", strings.NewReader(chatBody))
+		if err == nil {
+			code.Store(int32(resp.StatusCode))
+			resp.Body.Close()
+		}
+	})
+	deadline := time.Now().Add(5 * time.Second)
+	for status = 0; status != 429 && time.Now().Before(deadline); {
+		var h http.Header
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		resp, err := post(t, ctx, url, chatBody)
+		if err == nil {
+			status, h = resp.StatusCode, resp.Header
+			resp.Body.Close()
+		}
+		cancel()
+		if status == 429 && h.Get("Retry-After") == "" {
+			t.Error("429 without Retry-After")
+		}
+	}
+	running.Wait()
+	if status != 429 {
+		t.Errorf("a second request: %d, want 429", status)
+	}
+	if code.Load() != 408 && code.Load() != 429 {
+		t.Errorf("a request that takes too long: %d, want 408", code.Load())
+	}
+	close(hold)
+}
+
+// Shutdown lets running requests end, and refuses new ones.
+func TestDrain(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s := New(Config{Log: zerolog.Nop()})
+	s.SetModel(Model{Name: "m", Context: 4096, Tokenizer: newFakeTokenizer(), Template: &recorder{}, Generator: genFunc(
+		func(ctx context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+			close(begun)
+			select {
+			case <-finish:
+			case <-ctx.Done():
+				return engine.Result{}, context.Cause(ctx)
+			}
+			return stopped, emit(token1("done"))
+		})})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	url := "http://" + l.Addr().String()
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.Post(url+"/v1/chat/completions", "", strings.NewReader(chatBody))
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		answer <- string(b)
+	}()
+	await(t, "the first request", begun)
+	down := make(chan error, 1)
+	go func() { down <- s.Shutdown(t.Context()) }()
+	deadline := time.Now().Add(5 * time.Second)
+	for !s.draining.Load() && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	for _, path := range []string{"/health", "/ready"} {
+		if resp, err := http.Get(url + path); err != nil || resp.StatusCode != 503 {
+			t.Errorf("%s while draining: %v %v", path, resp, err)
+		} else {
+			resp.Body.Close()
+		}
+	}
+	if status, body, _ := mustPost(t, url+"/v1/chat/completions", chatBody); status != 503 || !strings.Contains(body, "draining") {
+		t.Errorf("a new request while draining: %d %s", status, body)
+	}
+	close(finish)
+	if got := <-answer; !strings.Contains(got, "done") {
+		t.Errorf("the running request got %s", got)
+	}
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// When the time to drain is over, running requests are told.
+func TestDrainTimesOut(t *testing.T) {
+	begun := make(chan struct{})
+	s, srv := newLive(t, Limits{}, func(ctx context.Context, _ engine.Request, _ func(engine.Event) error) (engine.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		return engine.Result{}, ctx.Err()
+	})
+	got := make(chan string, 1)
+	go func() {
+		resp, err := http.Post(srv.URL+"/v1/chat/completions", "", strings.NewReader(chatBody))
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		got <- fmt.Sprint(resp.StatusCode, string(b))
+	}()
+	await(t, "the request", begun)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Shutdown(ctx); err == nil {
+		t.Error("Shutdown says that all requests had ended")
+	}
+	if answer := <-got; !strings.HasPrefix(answer, "503") {
+		t.Errorf("the running request got %s", answer)
+	}
+}
