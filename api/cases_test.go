@@ -97,7 +97,6 @@ func newFixture(m caseModel, g script) *fixture {
 	f.SetModel(Model{
 		Name: "m", Aliases: m.Aliases, Created: time.Unix(1700000000, 0), Context: context, Fingerprint: "fp_test",
 		Tokenizer: tok, Template: f.template, Generator: f.engine,
-		Caps:  TemplateCaps{LaterSystem: m.Template != "system-first-only"},
 		Stats: func() Stats { return Stats{BlockSize: 16, BlocksTotal: 100} },
 	})
 	return f

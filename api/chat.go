@@ -38,7 +38,7 @@ func decodeChat(f *fields, m *Model) (*turn, *conversation, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cv := readConversation(f)
+	cv := readConversation(f, m)
 	readMaxTokens(f, t, 1, "max_completion_tokens", "max_tokens", "n_predict")
 	readSampling(f, m, t)
 	t.bestOf = t.n

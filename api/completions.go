@@ -85,7 +85,7 @@ func readPrompts(f *fields, m *Model, t *turn) []prompt {
 		f.bad("prompt", "it is required: a string, token ids, or a list of either")
 		return nil
 	case jsontext.KindString:
-		return []prompt{textPrompt(m, t, v.text, special)}
+		return []prompt{textPrompt(f, m, t, v.text, special)}
 	case jsontext.KindBeginArray:
 	default:
 		f.wrongType("prompt", v, "a string or an array")
@@ -107,9 +107,9 @@ func readPrompts(f *fields, m *Model, t *turn) []prompt {
 	for i, v := range list {
 		switch v.kind {
 		case jsontext.KindString:
-			prompts = append(prompts, textPrompt(m, t, v.text, special))
+			prompts = append(prompts, textPrompt(f, m, t, v.text, special))
 		case jsontext.KindBeginArray:
-			ids, err := idList(v.list(), f.at("prompt"), m.Tokenizer.VocabSize())
+			ids, err := idList(v.list(), f.at("prompt"), m.Vocab)
 			if err != nil {
 				f.fail(err)
 				return nil
@@ -127,7 +127,8 @@ func readPrompts(f *fields, m *Model, t *turn) []prompt {
 	return prompts
 }
 
-func textPrompt(m *Model, t *turn, text string, special bool) prompt {
+func textPrompt(f *fields, m *Model, t *turn, text string, special bool) prompt {
+	m.needText(f, "prompt")
 	return newPrompt(t, m.Tokenizer.Encode(text, special), text)
 }
 

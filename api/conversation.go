@@ -2,15 +2,11 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
-)
 
-// renderTimeout bounds one rendering of the chat template.
-const renderTimeout = 10 * time.Second
+	"infer/runtime/tokenizer/chattemplate"
+)
 
 // conversation is what a chat template is rendered from, whatever the dialect.
 type conversation struct {
@@ -29,8 +25,9 @@ var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 var reserved = []string{"messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template"}
 
 // readConversation reads what OpenAI's chat route and /tokenize share.
-func readConversation(f *fields) *conversation {
+func readConversation(f *fields, m *Model) *conversation {
 	cv := &conversation{messages: readMessages(f)}
+	m.needText(f, "messages")
 	if f.has("chat_template") {
 		f.bad("chat_template", "a template in the request is refused: the model's own is used")
 	}
@@ -66,27 +63,26 @@ func readConversation(f *fields) *conversation {
 }
 
 // vars are the template's variables.
-func (cv *conversation) vars(caps TemplateCaps) value {
-	shaped := shape(cv.messages, caps)
-	list := make([]value, len(shaped))
-	for i := range shaped {
-		list[i] = shaped[i].render(caps)
+func (cv *conversation) vars(caps chattemplate.Caps) *chattemplate.Dict {
+	messages := chattemplate.NewList()
+	for i := range cv.messages {
+		messages.Items = append(messages.Items, cv.messages[i].vars())
 	}
-	var o objectBuilder
-	o.set("messages", arrayValue(list))
-	o.set("add_generation_prompt", boolValue(cv.prompt))
+	d := chattemplate.NewDict()
+	d.Set("messages", caps.Adapt(messages))
+	d.Set("add_generation_prompt", cv.prompt)
 	switch cv.effort {
 	case "":
 	case "none":
-		o.set("enable_thinking", boolValue(false))
-		o.set("thinking", boolValue(false))
+		d.Set("enable_thinking", false)
+		d.Set("thinking", false)
 	default:
-		o.set("reasoning_effort", stringValue(cv.effort))
+		d.Set("reasoning_effort", cv.effort)
 	}
 	for i, name := range cv.kwargs.names() {
-		o.set(name, cv.kwargs.list()[i])
+		d.Set(name, cv.kwargs.list()[i].vars())
 	}
-	return o.value()
+	return d
 }
 
 // render makes the prompt's text.
@@ -94,24 +90,21 @@ func (cv *conversation) render(ctx context.Context, m *Model) (string, error) {
 	if m.Template == nil {
 		return "", badField("messages", "the model \"%s\" has no chat template; use /v1/completions", m.Name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
-	defer cancel()
-	text, err := m.Template.Render(ctx, cv.vars(m.Caps).append(nil))
-	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return "", err
-		}
-		return "", badField("messages", "the chat template refused them: %v", err)
-	}
+	render := m.Template.Render
 	if cv.continues {
-		final := strings.TrimSpace(cv.last())
-		at := strings.LastIndex(text, final)
-		if at < 0 {
-			return "", badField("continue_final_message", "the chat template does not keep the last message as it is; it cannot be continued")
-		}
-		text = text[:at+len(final)]
+		render = m.Template.RenderContinue
 	}
-	return text, nil
+	text, err := render(ctx, cv.vars(m.Template.Caps(false)))
+	if err == nil {
+		return text, nil
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if message, raised := chattemplate.RaisedMessage(err); raised {
+		return "", badField("messages", "the chat template refused them: %s", strings.TrimSpace(message))
+	}
+	return "", badField("messages", "they cannot be rendered: %v", err)
 }
 
 // last is the last message's text.
@@ -121,7 +114,7 @@ func (cv *conversation) last() string { return cv.messages[len(cv.messages)-1].t
 func (cv *conversation) tokenize(ctx context.Context, m *Model) ([]int32, error) {
 	text, err := cv.render(ctx, m)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the chat template: %w", err)
+		return nil, err
 	}
 	return m.Tokenizer.Encode(text, cv.special), nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"infer/runtime/engine"
+	"infer/runtime/tokenizer/chattemplate"
 )
 
 // script is what the fake engine yields (`gen` of a case).
@@ -219,8 +220,17 @@ type recorder struct {
 	vars any
 }
 
-func (r *recorder) Render(_ context.Context, vars []byte) (string, error) {
-	v := decodeJSON(string(vars))
+func (r *recorder) Caps(bool) chattemplate.Caps {
+	return chattemplate.Caps{System: true, SystemLater: !r.systemFirst, Tools: true, ToolCalls: true}
+}
+
+func (r *recorder) RenderContinue(ctx context.Context, vars *chattemplate.Dict) (string, error) {
+	text, err := r.Render(ctx, vars)
+	return strings.TrimSuffix(text, "</assistant>"), err
+}
+
+func (r *recorder) Render(_ context.Context, vars *chattemplate.Dict) (string, error) {
+	v := plainValue(vars)
 	r.mu.Lock()
 	r.vars = v
 	r.mu.Unlock()
@@ -238,4 +248,26 @@ func (r *recorder) Render(_ context.Context, vars []byte) (string, error) {
 		b.WriteString("<assistant>")
 	}
 	return b.String(), nil
+}
+
+// plainValue is a template's variable as assertions read it.
+func plainValue(v chattemplate.Value) any {
+	switch v := v.(type) {
+	case *chattemplate.Dict:
+		m := map[string]any{}
+		for _, k := range v.Keys() {
+			x, _ := v.Get(k)
+			m[k] = plainValue(x)
+		}
+		return m
+	case *chattemplate.List:
+		list := []any{}
+		for _, x := range v.Items {
+			list = append(list, plainValue(x))
+		}
+		return list
+	case int64, float64:
+		return json.Number(fmt.Sprint(v))
+	}
+	return v
 }

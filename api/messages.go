@@ -4,6 +4,8 @@ import (
 	"encoding/json/jsontext"
 	"strconv"
 	"strings"
+
+	"infer/runtime/tokenizer/chattemplate"
 )
 
 // message is one turn of a conversation, on its way to the chat template.
@@ -162,7 +164,7 @@ func readCall(fn *fields, id string) call {
 	}
 	switch c.arguments.kind {
 	case 0:
-		c.arguments = stringValue("{}")
+		c.arguments = value{kind: jsontext.KindString, text: "{}"}
 	case jsontext.KindString, jsontext.KindBeginObject:
 	default:
 		fn.wrongType("arguments", c.arguments, "a string or an object")
@@ -170,120 +172,86 @@ func readCall(fn *fields, id string) call {
 	return c
 }
 
-// shape fits a conversation to what the template can take.
-func shape(messages []message, caps TemplateCaps) []message {
-	out := make([]message, 0, len(messages))
-	system := -1 // place of the system message that others are merged into
-	for _, m := range messages {
-		if m.role == "developer" && !caps.Developer {
-			m.role = "system"
+// vars writes a message as the template's variable, before it is adapted to
+// the template.
+func (m *message) vars() *chattemplate.Dict {
+	d := chattemplate.NewDict()
+	d.Set("role", m.role)
+	switch {
+	case m.isParts:
+		parts := chattemplate.NewList()
+		for _, text := range m.parts {
+			part := chattemplate.NewDict()
+			part.Set("type", "text")
+			part.Set("text", text)
+			parts.Items = append(parts.Items, part)
 		}
-		if m.role != "system" || caps.LaterSystem {
-			out = append(out, m)
-			continue
-		}
-		if system < 0 {
-			system = 0
-			out = append([]message{m}, out...)
-			continue
-		}
-		first := &out[system]
-		first.parts = []string{first.text() + "\n\n" + m.text()}
-		first.isParts = false
-	}
-	return out
-}
-
-// render writes a message as the template's variable.
-func (m *message) render(caps TemplateCaps) value {
-	o := objectBuilder{}
-	o.set("role", stringValue(m.role))
-	if m.isParts && caps.Parts {
-		parts := make([]value, len(m.parts))
-		for i, text := range m.parts {
-			var part objectBuilder
-			part.set("type", stringValue("text"))
-			part.set("text", stringValue(text))
-			parts[i] = part.value()
-		}
-		o.set("content", arrayValue(parts))
-	} else {
-		o.set("content", stringValue(m.text()))
+		d.Set("content", parts)
+	case m.parts == nil:
+		d.Set("content", nil)
+	default:
+		d.Set("content", m.text())
 	}
 	if m.name != "" {
-		o.set("name", stringValue(m.name))
+		d.Set("name", m.name)
 	}
 	if m.reasoning != "" {
-		o.set("reasoning_content", stringValue(m.reasoning))
-		o.set("reasoning", stringValue(m.reasoning))
+		d.Set("reasoning_content", m.reasoning)
+		d.Set("reasoning", m.reasoning)
 	}
 	if len(m.calls) > 0 {
-		calls := make([]value, len(m.calls))
-		for i, c := range m.calls {
-			calls[i] = c.render(caps)
+		calls := chattemplate.NewList()
+		for _, c := range m.calls {
+			calls.Items = append(calls.Items, c.vars())
 		}
-		o.set("tool_calls", arrayValue(calls))
+		d.Set("tool_calls", calls)
 	}
 	if m.callID != "" {
-		o.set("tool_call_id", stringValue(m.callID))
+		d.Set("tool_call_id", m.callID)
 	}
-	return o.value()
+	return d
 }
 
-func (c *call) render(caps TemplateCaps) value {
-	arguments := c.arguments
-	switch {
-	case caps.StringArguments && arguments.kind == jsontext.KindBeginObject:
-		arguments = stringValue(string(arguments.append(nil)))
-	case !caps.StringArguments && arguments.kind == jsontext.KindString:
-		// Text that is no object stays text: what the model wrote is kept.
-		if v, err := parseValue([]byte(arguments.text)); err == nil && v.kind == jsontext.KindBeginObject {
-			arguments = v
-		}
-	}
-	var fn objectBuilder
-	fn.set("name", stringValue(c.name))
-	fn.set("arguments", arguments)
-	var o objectBuilder
+func (c *call) vars() *chattemplate.Dict {
+	fn := chattemplate.NewDict()
+	fn.Set("name", c.name)
+	fn.Set("arguments", c.arguments.vars())
+	d := chattemplate.NewDict()
 	if c.id != "" {
-		o.set("id", stringValue(c.id))
+		d.Set("id", c.id)
 	}
-	o.set("type", stringValue("function"))
-	o.set("function", fn.value())
-	return o.value()
+	d.Set("type", "function")
+	d.Set("function", fn)
+	return d
 }
 
-func stringValue(s string) value { return value{kind: jsontext.KindString, text: s} }
-
-func boolValue(b bool) value {
-	if b {
-		return value{kind: jsontext.KindTrue}
-	}
-	return value{kind: jsontext.KindFalse}
-}
-
-func intValue(n int64) value {
-	return value{kind: jsontext.KindNumber, text: strconv.FormatInt(n, 10)}
-}
-
-func arrayValue(list []value) value {
-	return value{kind: jsontext.KindBeginArray, kids: &kids{values: list}}
-}
-
-// objectBuilder makes an object, members in the order they are first set.
-type objectBuilder struct{ kids kids }
-
-func (o *objectBuilder) set(name string, v value) {
-	for i, old := range o.kids.names {
-		if old == name {
-			o.kids.values[i] = v
-			return
+// vars is a JSON value as a template's variable.
+func (v value) vars() chattemplate.Value {
+	switch v.kind {
+	case jsontext.KindTrue:
+		return true
+	case jsontext.KindFalse:
+		return false
+	case jsontext.KindString:
+		return v.text
+	case jsontext.KindNumber:
+		if n, err := strconv.ParseInt(v.text, 10, 64); err == nil {
+			return n
 		}
+		x, _ := strconv.ParseFloat(v.text, 64) // too large becomes infinite, as in Python
+		return x
+	case jsontext.KindBeginArray:
+		list := chattemplate.NewList()
+		for _, kid := range v.list() {
+			list.Items = append(list.Items, kid.vars())
+		}
+		return list
+	case jsontext.KindBeginObject:
+		d := chattemplate.NewDict()
+		for i, name := range v.names() {
+			d.Set(name, v.list()[i].vars())
+		}
+		return d
 	}
-	o.kids.names = append(o.kids.names, name)
-	o.kids.values = append(o.kids.values, v)
-}
-
-func (o *objectBuilder) value() value {
-	return value{kind: jsontext.KindBeginObject, kids: &o.kids}
+	return nil
 }

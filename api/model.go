@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"infer/runtime/engine"
+	"infer/runtime/tokenizer/chattemplate"
 )
 
 // Generator makes one sequence; the engine is one.
@@ -29,22 +30,17 @@ type Tokenizer interface {
 	TokenBytes(id int32) []byte // in the middle of a text
 }
 
-// Template renders a conversation. It is safe for concurrent use.
+// Template renders a conversation; a chattemplate.Set is one. It is safe for
+// concurrent use.
 type Template interface {
-	// Render makes the prompt from a JSON object of variables: messages, tools,
-	// add_generation_prompt and what the request adds. Key order matters.
-	// Special tokens are the template's own affair. An error is the client's:
-	// the template refused these variables.
-	Render(ctx context.Context, vars []byte) (string, error)
-}
-
-// TemplateCaps says what a chat template can take. Where it cannot, messages
-// are reshaped before rendering.
-type TemplateCaps struct {
-	Developer       bool // a role of its own; else developer becomes system
-	LaterSystem     bool // system messages behind the first place; else they are merged to the front
-	Parts           bool // content as a list of parts; else one string
-	StringArguments bool // arguments of earlier calls as a JSON string; else a mapping
+	// Caps says what the template takes; messages are adapted to it before.
+	Caps(hasTools bool) chattemplate.Caps
+	// Render makes the prompt from the variables: messages, tools,
+	// add_generation_prompt and what the request adds. Special tokens are the
+	// template's own affair.
+	Render(ctx context.Context, vars *chattemplate.Dict) (string, error)
+	// RenderContinue makes a prompt that ends with the last message's text.
+	RenderContinue(ctx context.Context, vars *chattemplate.Dict) (string, error)
 }
 
 // Defaults are sampling values for requests that name none, from the model's
@@ -72,13 +68,30 @@ type Model struct {
 	Fingerprint string
 
 	Defaults  Defaults
-	Tokenizer Tokenizer
+	Vocab     int       // token ids are below it; 0: the tokenizer's size
+	Tokenizer Tokenizer // nil: the model has none, prompts are token ids only
 	Template  Template // nil: the model has none, chat routes answer 400
-	Caps      TemplateCaps
 	Generator Generator
 	Stats     func() Stats // optional: for /metrics
 
 	metrics *metrics // made by SetModel
+}
+
+// idsOnly stands in for the tokenizer of a model that has none.
+type idsOnly struct{ vocab int }
+
+func (idsOnly) Encode(string, bool) []int32      { return nil }
+func (idsOnly) EncodePlain(string, bool) []int32 { return nil }
+func (idsOnly) Decode([]int32, bool) string      { return "" }
+func (t idsOnly) VocabSize() int                 { return t.vocab }
+func (idsOnly) Token(int32) (string, bool)       { return "", false }
+func (idsOnly) TokenBytes(int32) []byte          { return nil }
+
+// needText refuses a field that holds text where there is no tokenizer.
+func (m *Model) needText(f *fields, name string) {
+	if _, none := m.Tokenizer.(idsOnly); none {
+		f.bad(name, "the model \"%s\" has no tokenizer; send token ids to /v1/completions", m.Name)
+	}
 }
 
 // named tells whether a client's name means this model.

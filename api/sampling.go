@@ -43,16 +43,17 @@ func readSampling(f *fields, m *Model, t *turn) {
 	if seed, ok := f.integer("seed", math.MinInt64, math.MaxInt64); ok {
 		s.Seed = &seed
 	}
-	s.LogitBias = readLogitBias(f, m.Tokenizer.VocabSize())
+	s.LogitBias = readLogitBias(f, m.Vocab)
 	readStops(f, m, t)
 	if words, ok := f.stringOrList("bad_words"); ok {
 		if len(words) > maxBadWords {
 			f.bad("bad_words", "%d entries; at most %d are taken", len(words), maxBadWords)
 			return
 		}
+		m.needText(f, "bad_words")
 		s.BadWords = badWordIDs(m.Tokenizer, words)
 	}
-	if ids, ok := f.ids("allowed_token_ids", m.Tokenizer.VocabSize()); ok {
+	if ids, ok := f.ids("allowed_token_ids", m.Vocab); ok {
 		if len(ids) == 0 {
 			f.bad("allowed_token_ids", "an empty list allows no token at all")
 		}
@@ -120,6 +121,9 @@ func readMaxTokens(f *fields, t *turn, lo int64, names ...string) {
 
 func readStops(f *fields, m *Model, t *turn) {
 	stops, _ := f.stringOrList("stop")
+	if len(stops) > 0 {
+		m.needText(f, "stop")
+	}
 	if len(stops) > maxStops {
 		f.bad("stop", "%d stop strings; at most %d are taken", len(stops), maxStops)
 	}
@@ -129,7 +133,7 @@ func readStops(f *fields, m *Model, t *turn) {
 		}
 	}
 	t.sampling.Stop = stops
-	t.sampling.StopIDs, _ = f.ids("stop_token_ids", m.Tokenizer.VocabSize())
+	t.sampling.StopIDs, _ = f.ids("stop_token_ids", m.Vocab)
 	t.includeStop = f.boolean("include_stop_str_in_output", false)
 }
 

@@ -105,6 +105,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // SetModel starts serving m.
 func (s *Server) SetModel(m Model) {
 	m.metrics = newMetrics(&m)
+	if m.Tokenizer == nil {
+		m.Tokenizer = idsOnly{m.Vocab}
+	}
+	if m.Vocab == 0 {
+		m.Vocab = m.Tokenizer.VocabSize()
+	}
 	s.model.Store(&m)
 }
 

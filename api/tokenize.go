@@ -60,15 +60,17 @@ func tokenizeBody(c *gin.Context, m *Model, f *fields) ([]int32, error) {
 	var ids []int32
 	switch {
 	case f.has("messages"):
-		cv := readConversation(f)
+		cv := readConversation(f, m)
 		if err := f.err(); err != nil {
 			return nil, err
 		}
 		return cv.tokenize(c.Request.Context(), m)
 	case f.has("content"):
+		m.needText(f, "content")
 		text, _ := f.str("content")
 		ids = encode(text, f.boolean("add_special", false))
 	case f.has("prompt"):
+		m.needText(f, "prompt")
 		text, _ := f.str("prompt")
 		ids = encode(text, f.boolean("add_special_tokens", true))
 	default:
@@ -103,7 +105,7 @@ func (s *Server) detokenize(c *gin.Context) {
 		if v := f.get("tokens"); v.absent() || v.kind != jsontext.KindBeginArray {
 			f.bad("tokens", "it is required: an array of token ids")
 		}
-		ids, _ := f.ids("tokens", m.Tokenizer.VocabSize())
+		ids, _ := f.ids("tokens", m.Vocab)
 		if err := f.err(); err != nil {
 			return nil, err
 		}

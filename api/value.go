@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json/jsontext"
 	"errors"
-	"fmt"
 	"io"
 )
 
@@ -145,48 +144,6 @@ func (p *parser) value(tok jsontext.Token) (value, error) {
 	return v, nil
 }
 
-// append writes v as JSON again: members in order, numbers as they were sent.
-func (v value) append(dst []byte) []byte {
-	switch v.kind {
-	case jsontext.KindTrue:
-		return append(dst, "true"...)
-	case jsontext.KindFalse:
-		return append(dst, "false"...)
-	case jsontext.KindNumber:
-		return append(dst, v.text...)
-	case jsontext.KindString:
-		return appendString(dst, v.text)
-	case jsontext.KindBeginArray:
-		dst = append(dst, '[')
-		for i, kid := range v.list() {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = kid.append(dst)
-		}
-		return append(dst, ']')
-	case jsontext.KindBeginObject:
-		dst = append(dst, '{')
-		last := v.lastIndex()
-		first := true
-		for i, kid := range v.list() {
-			name := v.kids.names[i]
-			if last != nil && last[name] != i {
-				continue
-			}
-			if !first {
-				dst = append(dst, ',')
-			}
-			first = false
-			dst = appendString(dst, name)
-			dst = append(dst, ':')
-			dst = kid.append(dst)
-		}
-		return append(dst, '}')
-	}
-	return append(dst, "null"...)
-}
-
 // lastIndex maps each member's name to the place of its last occurrence.
 func (v value) lastIndex() map[string]int {
 	index := make(map[string]int, len(v.names()))
@@ -194,13 +151,4 @@ func (v value) lastIndex() map[string]int {
 		index[name] = i
 	}
 	return index
-}
-
-func appendString(dst []byte, s string) []byte {
-	dst, err := jsontext.AppendQuote(dst, s)
-	if err != nil {
-		// The parser made the text valid UTF-8; only text of our own could fail.
-		panic(fmt.Sprintf("api: quoting a string: %v", err))
-	}
-	return dst
 }

@@ -274,6 +274,14 @@ func (s *Set) Pick(hasTools bool) *Template {
 	return nil
 }
 
+// Caps says what the template for a request can do. The zero Caps is given for a set without templates.
+func (s *Set) Caps(hasTools bool) Caps {
+	if t := s.Pick(hasTools); t != nil {
+		return t.Caps()
+	}
+	return Caps{}
+}
+
 // Render picks a template by whether vars has tools, adds the special tokens that vars lacks, and renders.
 func (s *Set) Render(ctx context.Context, vars *Dict) (string, error) {
 	t, vars, err := s.ready(vars)
