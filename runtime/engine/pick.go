@@ -1,6 +1,9 @@
 package engine
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // candidates is the scratch memory of sampling from one row; it is reused.
 type candidates struct {
@@ -8,6 +11,7 @@ type candidates struct {
 	ids   []int32   // ascending
 	w     []float64 // weight of ids[i]: e^((logit − max)/temperature)
 	sub   []int32   // indices into a row, or into ids
+	part  [256]float64
 	count [1 << radixBits]int32
 	mass  [1 << radixBits]float64
 }
@@ -68,30 +72,20 @@ func (c *candidates) draw(row []float32, m float32, s *Sampling, u float64) int3
 	return c.ids[len(c.ids)-1] // u·total rounded up to the whole
 }
 
-// weight is e^(below·scale), and exactly 1 for the maximum: a temperature so
-// small that scale is infinite leaves only the maximum.
-func weight(below, scale float64) float64 {
-	if below == 0 {
-		return 1
-	}
-	return expNeg(below * scale)
-}
-
 // gather makes the elements that are at least floor the candidates, and
 // returns their total weight.
 func (c *candidates) gather(row []float32, m float32, scale float64, floor float32) float64 {
 	c.ids, c.w = c.ids[:0], c.w[:0]
-	total, top := 0.0, float64(m)
-	for i, x := range row {
-		if x < floor {
-			continue
+	total := 0.0
+	c.chunks(row, m, scale, floor, func(at int, part []float32, w []float64) {
+		for i, x := range part {
+			if x >= floor && w[i] > 0 {
+				c.ids = append(c.ids, int32(at+i))
+				c.w = append(c.w, w[i])
+				total += w[i]
+			}
 		}
-		if w := weight(float64(x)-top, scale); w > 0 {
-			c.ids = append(c.ids, int32(i))
-			c.w = append(c.w, w)
-			total += w
-		}
-	}
+	})
 	return total
 }
 
@@ -99,15 +93,28 @@ func (c *candidates) gather(row []float32, m float32, scale float64, floor float
 // whole weight lie, and the weight that this share is.
 func (c *candidates) cover(row []float32, m float32, scale, p float64) (floor float32, want float64) {
 	clear(c.mass[:])
-	total, top := 0.0, float64(m)
-	for _, x := range row {
-		w := weight(float64(x)-top, scale)
-		c.mass[digit(orderKey(x), 0)] += w
-		total += w
-	}
+	total := 0.0
+	c.chunks(row, m, scale, float32(math.Inf(-1)), func(_ int, part []float32, w []float64) {
+		for i, x := range part {
+			c.mass[digit(orderKey(x), 0)] += w[i]
+			total += w[i]
+		}
+	})
 	want = p * total
 	d, _ := c.reach(0, want)
 	return keyFloat(d << 21), want
+}
+
+// chunks calls f with pieces of row, from index at on, and their weights;
+// pieces without an element of at least floor are left out.
+func (c *candidates) chunks(row []float32, m float32, scale float64, floor float32, f func(at int, part []float32, w []float64)) {
+	for at := 0; at < len(row); at += len(c.part) {
+		part := row[at:min(at+len(c.part), len(row))]
+		if slices.ContainsFunc(part, func(x float32) bool { return x >= floor }) {
+			weights(c.part[:], part, m, scale)
+			f(at, part, c.part[:])
+		}
+	}
 }
 
 // reach finds the digit at which the running mass from the highest digit down,

@@ -47,23 +47,31 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-func TestExpNeg(t *testing.T) {
-	for _, x := range []float64{0, -1e-300, -1e-9, -0.1, -0.34, -0.35, -0.6931, -1, -10.5, -87.3, -699.9} {
-		if got, want := expNeg(x), math.Exp(x); math.Abs(got-want) > 1e-10*want {
-			t.Errorf("e^%g = %g, want %g", x, got, want)
-		}
-	}
+func TestWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
+	row := []float32{0, -1e-30, -1e-9, -0.1, -0.34, -0.35, -0.6931, -1, -10.5, -87.3, -699.9}
 	for range 100000 {
-		x := -50 * r.Float64()
-		if got, want := expNeg(x), math.Exp(x); math.Abs(got-want) > 1e-10*want {
-			t.Fatalf("e^%g = %g, want %g", x, got, want)
+		row = append(row, -50*r.Float32())
+	}
+	w := make([]float64, len(row))
+	sum, want := weights(w, row, 0, 1), 0.0
+	for i, x := range row {
+		e := math.Exp(float64(x))
+		if want += e; math.Abs(w[i]-e) > 1e-10*e {
+			t.Fatalf("e^%g = %g, want %g", x, w[i], e)
 		}
 	}
-	for _, x := range []float64{-701, -1e9, math.Inf(-1), math.NaN()} {
-		if got := expNeg(x); got != 0 {
-			t.Errorf("e^%g = %g, want 0", x, got)
+	if math.Abs(sum-want) > 1e-9*want || w[0] != 1 {
+		t.Errorf("sum %g, want %g; e^0 = %g", sum, want, w[0])
+	}
+	inf := float32(math.Inf(-1))
+	for _, scale := range []float64{1, 1e300, math.Inf(1)} {
+		if weights(w, []float32{-701, inf, 3, -1e9}, 3, scale); !slices.Equal(w[:4], []float64{0, 0, 1, 0}) {
+			t.Errorf("scale %g: %v", scale, w[:4])
 		}
+	}
+	if weights(w, []float32{3, 5}, 5, 0.5); math.Abs(w[0]-math.Exp(-1)) > 1e-10 {
+		t.Errorf("scaled: %v", w[:2])
 	}
 }
 

@@ -126,7 +126,7 @@ func (s *Scheduler) add(q *Sequence, n int, tokens, logits *int) {
 // admit makes the first waiting sequence run if there are blocks for all of
 // its tokens: from then on it needs more only while decoding. One block for
 // each running sequence is left, so that admission does not cause preemption
-// at once.
+// at once. Those behind q wait with it: the order is kept.
 func (s *Scheduler) admit(q *Sequence) bool {
 	need := kvcache.BlocksFor(len(q.Tokens))
 	hit, free := 0, 0
@@ -135,6 +135,9 @@ func (s *Scheduler) admit(q *Sequence) bool {
 		q.keys = kvcache.Extend(q.keys, q.Salt, q.Tokens)
 		usable := q.keys[:(len(q.Tokens)-1)/kernels.BlockSize]
 		hit, free = s.blocks.Lookup(usable)
+		if hit < len(usable) && s.pending(hit, usable[hit]) {
+			return false
+		}
 	}
 	if need-hit+free+len(s.running) > s.blocks.Available() {
 		return false
@@ -157,6 +160,18 @@ func (s *Scheduler) admit(q *Sequence) bool {
 		s.count.CacheHits += uint64(q.cached)
 	}
 	return true
+}
+
+// pending tells whether some running sequence is about to compute the block
+// of key k, the i-th of its prompt. A sequence that wants the same block waits
+// for it, so that a prompt sent many times at once is computed once.
+func (s *Scheduler) pending(i int, k kvcache.Key) bool {
+	for _, q := range s.running {
+		if !q.decoding() && q.shared <= i && i < len(q.keys) && q.keys[i] == k {
+			return true
+		}
+	}
+	return false
 }
 
 // preempt takes a running sequence's blocks; it waits in its old order and
