@@ -85,7 +85,7 @@ func newFixture(m caseModel, g script) *fixture {
 	f := &fixture{
 		Server:   New(cfg),
 		engine:   &fakeEngine{tok: tok, script: g, full: m.Queue == "full"},
-		template: &recorder{systemFirst: m.Template == "system-first-only"},
+		template: &recorder{systemFirst: m.Template == "system-first-only", think: m.Think},
 	}
 	if m.State == "loading" {
 		return f
@@ -172,10 +172,6 @@ func runCases(t *testing.T, file string) {
 		}
 		if !isServed(steps[0].Req.Path) {
 			unserved[steps[0].Req.Path]++
-			continue
-		}
-		if c.Model.Think != "" && c.Model.Think != "harmony" {
-			unserved["reasoning"]++
 			continue
 		}
 		ran++

@@ -14,10 +14,11 @@ func (s *Server) chatCompletions(c *gin.Context) {
 		if err != nil {
 			return nil, nil, err
 		}
-		ids, err := cv.tokenize(c.Request.Context(), m)
+		ids, opened, err := cv.tokenize(c.Request.Context(), m)
 		if err != nil {
 			return nil, nil, err
 		}
+		t.reasons, t.opened = m.Template.Caps(false).ThinkTags, opened
 		p := prompt{ids: ids}
 		if t.echo {
 			p.echo = cv.last()
@@ -30,7 +31,7 @@ func (s *Server) chatCompletions(c *gin.Context) {
 // noEffect are fields that are known and change nothing.
 var noEffect = []string{
 	"metadata", "user", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
-	"prompt_cache_options", "verbosity", "prediction", "cache_prompt", "timings_per_token", "include_reasoning",
+	"prompt_cache_options", "verbosity", "prediction", "cache_prompt", "timings_per_token",
 }
 
 func decodeChat(f *fields, m *Model) (*turn, *conversation, error) {
@@ -54,6 +55,7 @@ func decodeChat(f *fields, m *Model) (*turn, *conversation, error) {
 	}
 	// Only an answer that continues a message has a text of its own to echo.
 	t.echo = f.boolean("echo", false) && cv.continues
+	t.hideReasoning = !f.boolean("include_reasoning", true)
 	readTools(f)
 	refuseConstraints(f)
 	f.ignore(noEffect...)
@@ -87,10 +89,13 @@ type chatChoice struct {
 	TokenIDs     []int32       `json:"token_ids,omitzero"`
 }
 
+// Reasoning has two names: some clients know the one, some the other.
 type chatMessage struct {
-	Role    string  `json:"role"`
-	Content string  `json:"content"`
-	Refusal *string `json:"refusal"`
+	Role             string  `json:"role"`
+	Content          string  `json:"content"`
+	Refusal          *string `json:"refusal"`
+	ReasoningContent *string `json:"reasoning_content,omitzero"`
+	Reasoning        *string `json:"reasoning,omitzero"`
 }
 
 type usageBody struct {
@@ -112,7 +117,7 @@ type answerDetails struct {
 func (u usage) body() usageBody {
 	return usageBody{
 		PromptTokens: u.prompt, CompletionTokens: u.completion, TotalTokens: u.prompt + u.completion,
-		PromptDetails: promptDetails{u.cached},
+		PromptDetails: promptDetails{u.cached}, Details: answerDetails{u.reasoning},
 	}
 }
 
@@ -125,6 +130,9 @@ func (d *chatDialect) whole(o outcome) any {
 	for i, c := range o.choices {
 		choice := chatChoice{
 			Index: i, Message: chatMessage{Role: "assistant", Content: c.prefix + string(c.text)}, FinishReason: string(c.finish),
+		}
+		if reasoning := string(c.reason); reasoning != "" && !t.hideReasoning {
+			choice.Message.ReasoningContent, choice.Message.Reasoning = &reasoning, &reasoning
 		}
 		if t.logprobs() {
 			choice.Logprobs = newChatLogprobs(d.m.Tokenizer, c.tokens)
@@ -171,8 +179,10 @@ type chatChunkChoice struct {
 }
 
 type chatDelta struct {
-	Role    string  `json:"role,omitzero"`
-	Content *string `json:"content,omitzero"`
+	Role             string  `json:"role,omitzero"`
+	Content          *string `json:"content,omitzero"`
+	ReasoningContent *string `json:"reasoning_content,omitzero"`
+	Reasoning        *string `json:"reasoning,omitzero"`
 }
 
 func (d *chatDialect) chunk(w *eventWriter, u usage, choices ...chatChunkChoice) error {
@@ -211,6 +221,13 @@ func (d *chatDialect) stream(w *eventWriter, dl delta) error {
 		empty := ""
 		if err := d.chunk(w, usage{prompt: dl.usage.prompt}, chatChunkChoice{
 			Index: dl.choice, Delta: chatDelta{Role: "assistant", Content: &empty},
+		}); err != nil {
+			return err
+		}
+	}
+	if dl.reasoning != "" && !d.t.hideReasoning {
+		if err := d.chunk(w, dl.usage, chatChunkChoice{
+			Index: dl.choice, Delta: chatDelta{ReasoningContent: &dl.reasoning, Reasoning: &dl.reasoning},
 		}); err != nil {
 			return err
 		}

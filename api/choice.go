@@ -18,18 +18,20 @@ var (
 type delta struct {
 	choice int // place in the answer's choices
 	text   string
-	tokens []token          // whose text is out now; kept only when the turn reports tokens
-	prompt []engine.Logprob // the prompt's, when asked for
-	done   bool             // the last delta of this choice, with what follows
-	finish engine.Finish
-	stop   string // the stop string that was met, if one was
-	usage  usage  // so far
-	prefix string // first delta with echo: the prompt's text
-	err    error  // the whole request failed
+	// reasoning comes before text: a delta with both ends the reasoning.
+	reasoning string
+	tokens    []token          // whose text is out now; kept only when the turn reports tokens
+	prompt    []engine.Logprob // the prompt's, when asked for
+	done      bool             // the last delta of this choice, with what follows
+	finish    engine.Finish
+	stop      string // the stop string that was met, if one was
+	usage     usage  // so far
+	prefix    string // first delta with echo: the prompt's text
+	err       error  // the whole request failed
 }
 
 func (d *delta) empty() bool {
-	return d.text == "" && d.prefix == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done && d.err == nil
+	return d.text == "" && d.reasoning == "" && d.prefix == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done && d.err == nil
 }
 
 // token is one generated token.
@@ -50,20 +52,26 @@ type choice struct {
 
 	hold  tokenizer.UTF8Holder
 	stop  *tokenizer.StopFilter
-	made  int // bytes of text that came out of hold
-	chars int // the same in characters
-	out   int // bytes of text that went out
-	count int // tokens consumed
+	split *splitter // nil: all is content
+	made  int       // bytes of text that came out of hold
+	chars int       // the same in characters
+	out   int       // bytes of text that went out
+	count int       // tokens consumed
+	think int       // of them, reasoning
 
 	pending []token
 }
 
 func newChoice(t *turn, p prompt, index int) *choice {
-	return &choice{
+	c := &choice{
 		index: index, prompt: len(p.ids),
 		keep: t.logprobs() || t.returnIDs,
 		stop: tokenizer.NewStopFilter(t.sampling.Stop, t.includeStop),
 	}
+	if t.reasons {
+		c.split = newSplitter(t.opened)
+	}
+	return c
 }
 
 // feed takes one Event. stopped is true when a stop string was met: nothing
@@ -85,10 +93,26 @@ func (c *choice) feed(ev engine.Event) (d delta, stopped bool) {
 	if c.keep {
 		c.chars += utf8.RuneCountInString(text)
 	}
-	d.text, stopped = c.stop.Push(text)
-	c.out += len(d.text)
+	text, stopped = c.stop.Push(text)
+	c.out += len(text)
+	c.part(&d, text)
 	d.tokens = c.release(func(t token) bool { return t.start < c.out })
 	return d, stopped
+}
+
+// part adds text to a delta, as reasoning or as content.
+func (c *choice) part(d *delta, text string) {
+	if c.split == nil {
+		d.text += text
+		return
+	}
+	thought := c.split.inside()
+	reasoning, content := c.split.push(text)
+	d.reasoning += reasoning
+	d.text += content
+	if thought || c.split.inside() {
+		c.think = c.count
+	}
 }
 
 // release takes the leading pending tokens for which ok holds.
@@ -114,14 +138,25 @@ func (c *choice) end(r engine.Result, stopped bool) delta {
 		d.usage.prompt = r.Prompt
 	}
 	if !stopped {
-		d.text, stopped = c.stop.Push(c.hold.Flush())
+		var tail string
+		tail, stopped = c.stop.Push(c.hold.Flush())
 		if !stopped {
-			d.text += c.stop.Flush()
+			tail += c.stop.Flush()
 		}
-		c.out += len(d.text)
+		c.out += len(tail)
+		c.part(&d, tail)
 	} else {
 		// What the engine made beyond the stop string was not asked for.
 		d.usage.completion = c.count
+	}
+	if c.split != nil {
+		reasoning, content := c.split.flush()
+		d.reasoning += reasoning
+		d.text += content
+		d.usage.reasoning = min(c.think, d.usage.completion)
+		if c.split.inside() {
+			d.usage.reasoning = d.usage.completion
+		}
 	}
 	if stopped {
 		// Tokens of the stop string and behind it are no part of the answer.

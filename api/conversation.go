@@ -110,11 +110,12 @@ func (cv *conversation) render(ctx context.Context, m *Model) (string, error) {
 // last is the last message's text.
 func (cv *conversation) last() string { return cv.messages[len(cv.messages)-1].text() }
 
-// tokenize renders and encodes.
-func (cv *conversation) tokenize(ctx context.Context, m *Model) ([]int32, error) {
+// tokenize renders and encodes; opened tells whether the text ends inside a
+// reasoning block.
+func (cv *conversation) tokenize(ctx context.Context, m *Model) (ids []int32, opened bool, err error) {
 	text, err := cv.render(ctx, m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return m.Tokenizer.Encode(text, cv.special), nil
+	return m.Tokenizer.Encode(text, cv.special), opensThinking(text), nil
 }

@@ -215,13 +215,14 @@ func (t *fakeTokenizer) TokenBytes(id int32) []byte {
 // recorder is a Template that keeps what it was given.
 type recorder struct {
 	systemFirst bool
+	think       string // of a case's model
 
 	mu   sync.Mutex
 	vars any
 }
 
 func (r *recorder) Caps(bool) chattemplate.Caps {
-	return chattemplate.Caps{System: true, SystemLater: !r.systemFirst, Tools: true, ToolCalls: true}
+	return chattemplate.Caps{System: true, SystemLater: !r.systemFirst, Tools: true, ToolCalls: true, ThinkTags: r.think == "tags" || r.think == "open"}
 }
 
 func (r *recorder) RenderContinue(ctx context.Context, vars *chattemplate.Dict) (string, error) {
@@ -246,6 +247,9 @@ func (r *recorder) Render(_ context.Context, vars *chattemplate.Dict) (string, e
 	}
 	if follow(v, "add_generation_prompt") == true {
 		b.WriteString("<assistant>")
+		if r.think == "open" {
+			b.WriteString("<think>\n")
+		}
 	}
 	return b.String(), nil
 }

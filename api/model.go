@@ -70,7 +70,7 @@ type Model struct {
 	Defaults  Defaults
 	Vocab     int       // token ids are below it; 0: the tokenizer's size
 	Tokenizer Tokenizer // nil: the model has none, prompts are token ids only
-	Template  Template // nil: the model has none, chat routes answer 400
+	Template  Template  // nil: the model has none, chat routes answer 400
 	Generator Generator
 	Stats     func() Stats // optional: for /metrics
 

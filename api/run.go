@@ -167,6 +167,7 @@ type chosen struct {
 	prompt int // place in the turn's prompts
 	prefix string
 	text   []byte
+	reason []byte
 	tokens []token
 	plist  []engine.Logprob
 	finish engine.Finish
@@ -181,6 +182,7 @@ func (s *Server) collect(ctx context.Context, m *Model, t *turn) (outcome, error
 		c := &all[d.choice]
 		c.prefix += d.prefix
 		c.text = append(c.text, d.text...)
+		c.reason = append(c.reason, d.reasoning...)
 		c.tokens = append(c.tokens, d.tokens...)
 		c.plist = append(c.plist, d.prompt...)
 		if d.done {
@@ -206,6 +208,7 @@ func (s *Server) collect(ctx context.Context, m *Model, t *turn) (outcome, error
 // add sums up: the prompt of one group of choices counts once.
 func (u *usage) add(v usage, first bool) {
 	u.completion += v.completion
+	u.reasoning += v.reasoning
 	if first {
 		u.prompt += v.prompt
 		u.cached += v.cached

@@ -64,7 +64,8 @@ func tokenizeBody(c *gin.Context, m *Model, f *fields) ([]int32, error) {
 		if err := f.err(); err != nil {
 			return nil, err
 		}
-		return cv.tokenize(c.Request.Context(), m)
+		ids, _, err := cv.tokenize(c.Request.Context(), m)
+		return ids, err
 	case f.has("content"):
 		m.needText(f, "content")
 		text, _ := f.str("content")

@@ -35,6 +35,10 @@ type turn struct {
 	echo            bool // the text starts with the prompt's
 	promptLogprobs  bool // asked for by name, not because of echo
 	returnIDs       bool
+
+	reasons       bool // reasoning in front of the answer is told apart from it
+	opened        bool // the prompt opened the reasoning
+	hideReasoning bool
 }
 
 // prompt is one text to go on from.
@@ -100,4 +104,5 @@ type usage struct {
 	prompt     int // with what the template adds and what was cached
 	completion int // all generated, stop tokens included
 	cached     int
+	reasoning  int // of completion
 }

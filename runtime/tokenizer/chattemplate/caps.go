@@ -19,6 +19,7 @@ type Caps struct {
 	StringArgs  bool // tool call arguments must be the JSON text, not a mapping
 	NullContent bool // an assistant message with calls may have null content
 	Thinking    bool // enable_thinking changes the prompt
+	ThinkTags   bool // it knows reasoning between <think> and </think>
 	Effort      bool // reasoning_effort changes the prompt
 }
 
@@ -105,6 +106,7 @@ func probe(t *Template) Caps {
 	c.Tools = p.shows([]string{toolWord}, tools, user)
 	probeCalls(p, &c, tools, user, text)
 
+	c.ThinkTags = strings.Contains(t.Source, "</think>")
 	c.Thinking = p.differ("enable_thinking", true, false, user)
 	c.Effort = p.differ("reasoning_effort", "low", "high", user)
 	return c

@@ -34,7 +34,7 @@ func TestCapsOfKnownFamilies(t *testing.T) {
 	}
 	for file, want := range map[string]Caps{
 		"Qwen-Qwen2.5-7B-Instruct": full,
-		"Qwen-Qwen3-0.6B":          with(full, func(c *Caps) { c.NullContent, c.Thinking = false, true }),
+		"Qwen-Qwen3-0.6B":          with(full, func(c *Caps) { c.NullContent, c.Thinking, c.ThinkTags = false, true, true }),
 		"google-gemma-2-2b-it":     {},
 		"mistralai-Mistral-Nemo-Instruct-2407": with(full, func(c *Caps) {
 			c.SystemLater, c.ShortIDs = false, true
@@ -42,9 +42,9 @@ func TestCapsOfKnownFamilies(t *testing.T) {
 		"meta-llama-Llama-3.1-8B-Instruct":              with(full, func(c *Caps) { c.Parallel = false }),
 		"meetkai-functionary-medium-v3.2":               with(full, func(c *Caps) { c.StringArgs = true }),
 		"microsoft-Phi-3.5-mini-instruct":               {System: true, SystemLater: true},
-		"deepseek-ai-DeepSeek-V4":                       with(full, func(c *Caps) { c.Developer, c.Thinking = true, true }),
+		"deepseek-ai-DeepSeek-V4":                       with(full, func(c *Caps) { c.Developer, c.Thinking, c.ThinkTags = true, true, true }),
 		"openai-gpt-oss-120b":                           with(full, func(c *Caps) { c.SystemLater, c.NullContent, c.Developer, c.Effort = false, false, true, true }),
-		"ollama-qwen38_chat_template":                   with(full, func(c *Caps) { c.SystemLater, c.Thinking = false, true }),
+		"ollama-qwen38_chat_template":                   with(full, func(c *Caps) { c.SystemLater, c.Thinking, c.ThinkTags = false, true, true }),
 		"CohereForAI-c4ai-command-r7b-12-2024-tool_use": with(full, func(c *Caps) { c.Thinking = true }),
 	} {
 		tmpl := mustParse(t, string(readFile(t, dir, "templates/"+file+".jinja")))
