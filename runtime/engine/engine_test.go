@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"infer/models/tiny"
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels"
+	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/ref"
 	"infer/runtime/loader"
 )
@@ -32,6 +34,21 @@ func tinyModel(t testing.TB) (models.Model, *loader.Checkpoint) {
 	return m, ck
 }
 
+// openCPU is a CPU backend of its own, closed at the end of the test.
+func openCPU(t testing.TB, p cpu.Precision) kernels.Backend {
+	t.Helper()
+	b, err := cpu.Open(cpu.Options{Precision: p, Threads: 2, MemoryLimit: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Device().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
 // setup says how a test wants its engine.
 type setup struct {
 	PlanOptions
@@ -45,7 +62,7 @@ func openEngine(t testing.TB, s setup) *Engine {
 	t.Helper()
 	m, ck := tinyModel(t)
 	if s.backends == nil {
-		s.backends = []kernels.Backend{ref.Open()}
+		s.backends = []kernels.Backend{openCPU(t, cpu.Auto)}
 	}
 	in, err := PlanInput(m, ck, s.backends, s.PlanOptions)
 	if err != nil {
@@ -90,14 +107,33 @@ func greedy(prompt []int32, n int) Request {
 
 // collect runs a request and returns its tokens.
 func collect(ctx context.Context, e *Engine, r Request) ([]int32, Result, error) {
-	var ids []int32
+	a, res, err := answerTo(ctx, e, r)
+	return a.ids, res, err
+}
+
+// answer is all that a request was told.
+type answer struct {
+	ids      []int32
+	logprobs []Logprob
+}
+
+func (a answer) equal(b answer) bool {
+	return slices.Equal(a.ids, b.ids) && reflect.DeepEqual(a.logprobs, b.logprobs)
+}
+
+func answerTo(ctx context.Context, e *Engine, r Request) (answer, Result, error) {
+	var a answer
 	res, err := e.Generate(ctx, r, func(ev Event) error {
 		if ev.HasToken {
-			ids = append(ids, ev.Token)
+			a.ids = append(a.ids, ev.Token)
 		}
+		if ev.Logprob != nil {
+			a.logprobs = append(a.logprobs, *ev.Logprob)
+		}
+		a.logprobs = append(a.logprobs, ev.Prompt...)
 		return nil
 	})
-	return ids, res, err
+	return a, res, err
 }
 
 type expectedCase struct {
@@ -125,26 +161,37 @@ func expected(t testing.TB) (stops []int32, cases []expectedCase) {
 
 func TestGreedyIsWhatTheModelIsKnownToSay(t *testing.T) {
 	stops, cases := expected(t)
-	e := openEngine(t, setup{c: Config{StopIDs: stops}})
-	if testing.Short() {
-		cases = cases[:3]
+	for name, b := range map[string]kernels.Backend{"ref": ref.Open(), "cpu": openCPU(t, cpu.F32)} {
+		t.Run(name, func(t *testing.T) {
+			e := openEngine(t, setup{backends: []kernels.Backend{b}, c: Config{StopIDs: stops}})
+			n := len(cases)
+			if name == "ref" && testing.Short() {
+				n = 2
+			}
+			for i, c := range cases[:n] {
+				known(t, e, i, c)
+			}
+			idle(t, e)
+		})
 	}
-	for i, c := range cases {
-		r := greedy(c.PromptIDs, len(c.IDs))
-		r.Sampling.IgnoreEOS = true
-		ids, res, err := collect(t.Context(), e, r)
-		if err != nil || !slices.Equal(ids, c.IDs) || res.Finish != FinishLength || res.StopID != -1 || res.Completion != len(c.IDs) {
-			t.Errorf("case %d (margin %g): %v %+v\ngot  %v\nwant %v", i, c.Margin, err, res, ids, c.IDs)
-		}
-		if c.IDsBeforeStop == len(c.IDs) {
-			continue
-		}
-		ids, res, err = collect(t.Context(), e, greedy(c.PromptIDs, 0))
-		if want := c.IDs[:c.IDsBeforeStop+1]; err != nil || !slices.Equal(ids, want) || res.Finish != FinishStop || res.StopID != want[len(want)-1] {
-			t.Errorf("case %d with stop ids: %v %+v\ngot  %v\nwant %v", i, err, res, ids, want)
-		}
+}
+
+// known asks one case with and without stop ids.
+func known(t *testing.T, e *Engine, i int, c expectedCase) {
+	t.Helper()
+	r := greedy(c.PromptIDs, len(c.IDs))
+	r.Sampling.IgnoreEOS = true
+	ids, res, err := collect(t.Context(), e, r)
+	if err != nil || !slices.Equal(ids, c.IDs) || res.Finish != FinishLength || res.StopID != -1 || res.Completion != len(c.IDs) {
+		t.Errorf("case %d (margin %g): %v %+v\ngot  %v\nwant %v", i, c.Margin, err, res, ids, c.IDs)
 	}
-	idle(t, e)
+	if c.IDsBeforeStop == len(c.IDs) {
+		return
+	}
+	ids, res, err = collect(t.Context(), e, greedy(c.PromptIDs, 0))
+	if want := c.IDs[:c.IDsBeforeStop+1]; err != nil || !slices.Equal(ids, want) || res.Finish != FinishStop || res.StopID != want[len(want)-1] {
+		t.Errorf("case %d with stop ids: %v %+v\ngot  %v\nwant %v", i, err, res, ids, want)
+	}
 }
 
 // idle waits until nothing runs and verifies the books.

@@ -94,7 +94,7 @@ func TestStepFails(t *testing.T) {
 	if !errors.Is(err, fail) || !slices.Equal(ids, m.continuation(prompt, 2, nil)) || res.Completion != 2 || reported.Load() != 1 {
 		t.Errorf("%v: %v, %+v, reported %d times", err, ids, res, reported.Load())
 	}
-	runJobs(t, e, []job{{greedy(prompt, 20), m.continuation(prompt, 20, nil)}})
+	runJobs(t, e, []job{{greedy(prompt, 20), answer{ids: m.continuation(prompt, 20, nil)}}})
 	if s := e.Stats(); s.FailedSteps != 1 || s.FinishedError != 1 || s.FinishedLength != 1 || s.Failed != nil {
 		t.Errorf("%+v", s)
 	}
@@ -123,7 +123,7 @@ func TestCorruptCopy(t *testing.T) {
 		if !slices.Equal(ids, want[:good]) {
 			t.Fatalf("got %v before the fault, want %v", ids, want[:good])
 		}
-		runJobs(t, e, []job{{greedy(prompt, 30), want}})
+		runJobs(t, e, []job{{greedy(prompt, 30), answer{ids: want}}})
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 	"infer/runtime/device"
 	"infer/runtime/kernels"
-	"infer/runtime/kernels/ref"
+	"infer/runtime/kernels/cpu"
 )
 
 // job is one request with the answer it must get.
 type job struct {
 	r    Request
-	want []int32
+	want answer
 }
 
 // runJobs runs all at the same time and compares.
@@ -25,9 +25,9 @@ func runJobs(t *testing.T, e *Engine, jobs []job) {
 	var wg sync.WaitGroup
 	for i, j := range jobs {
 		wg.Go(func() {
-			ids, _, err := collect(t.Context(), e, j.r)
-			if err != nil || !slices.Equal(ids, j.want) {
-				t.Errorf("job %d of %d: %v\ngot  %v\nwant %v", i, len(jobs), err, ids, j.want)
+			got, _, err := answerTo(t.Context(), e, j.r)
+			if err != nil || !got.equal(j.want) {
+				t.Errorf("job %d of %d: %v\ngot  %v\nwant %v", i, len(jobs), err, got, j.want)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func fakeJobs(m *fakeModel, n int) []job {
 		prompt := append(fakePrompt(10+16*(i%3), 1), fakePrompt(1+i*7%40, 100+i)...)
 		length := 5 + i*11%60
 		if i%2 == 0 {
-			jobs = append(jobs, job{greedy(prompt, length), m.continuation(prompt, length, nil)})
+			jobs = append(jobs, job{greedy(prompt, length), answer{ids: m.continuation(prompt, length, nil)}})
 			continue
 		}
 		r := sampled(prompt, length, i)
@@ -67,7 +67,7 @@ func fakeJobs(m *fakeModel, n int) []job {
 			ids = append(ids, id)
 			return id
 		})
-		jobs = append(jobs, job{r, want})
+		jobs = append(jobs, job{r, answer{ids: want}})
 	}
 	return jobs
 }
@@ -107,36 +107,40 @@ func TestSameTokensWhateverTheBatch(t *testing.T) {
 	}
 }
 
-// The same on the real small model: bit for bit, greedy and sampled.
-func TestSameTokensOnTheTinyModel(t *testing.T) {
+// tinyJobs are requests of every kind for the embedded model, with the answers
+// they get alone, each prompt in one chunk, with nothing cached.
+func tinyJobs(t *testing.T, n int) []job {
+	t.Helper()
 	_, cases := expected(t)
-	n := 32
-	if testing.Short() {
-		n = 7
-	}
-	var requests []Request
+	alone := openEngine(t, setup{PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 1}, c: Config{NoPrefixCache: true}})
+	var jobs []job
 	for i := range n {
-		prompt := cases[i%len(cases)].PromptIDs
-		prompt = append(slices.Clone(prompt), cases[(i/3)%len(cases)].IDs[:i%17]...)
+		prompt := slices.Concat(cases[i%len(cases)].PromptIDs, cases[(i/3)%len(cases)].IDs[:i%17])
 		r := greedy(prompt, 12)
 		if i%2 == 1 {
 			r = sampled(prompt, 12, i)
 		}
+		if i%3 == 0 {
+			r.Sampling.Logprobs = i % 4
+		}
+		if i%5 == 0 {
+			r.Sampling.PromptLogprobs = 1
+		}
 		r.Sampling.IgnoreEOS = true
-		requests = append(requests, r)
-	}
-	// Alone, in one chunk, nothing cached.
-	alone := openEngine(t, setup{PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 1}, c: Config{NoPrefixCache: true}})
-	var jobs []job
-	for _, r := range requests {
-		ids, _, err := collect(t.Context(), alone, r)
+		a, _, err := answerTo(t.Context(), alone, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs = append(jobs, job{r, ids})
+		jobs = append(jobs, job{r, a})
 	}
+	return jobs
+}
+
+// The same on the embedded model: tokens and log-probabilities bit for bit.
+func TestSameTokensOnTheTinyModel(t *testing.T) {
+	jobs := tinyJobs(t, 32)
 	second := func() []kernels.Backend {
-		return []kernels.Backend{ref.Open(), &wrapped{Backend: ref.Open(), id: device.ID{Kind: device.CPU, Index: 1}}}
+		return []kernels.Backend{openCPU(t, cpu.Auto), &wrapped{Backend: openCPU(t, cpu.Auto), id: device.ID{Kind: device.CPU, Index: 1}}}
 	}
 	for name, s := range map[string]setup{
 		"together":     {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 32}},
