@@ -2,8 +2,14 @@ package models_test
 
 import (
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -157,8 +163,11 @@ func (p place) Alloc(n int64) (device.Buffer, error) { return p.c.take(n) }
 
 func (c *counting) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {
 	row := m.Cols() * m.DType().Bits() / 8
-	for i := range m.Rows() {
-		if err := m.ReadRows(make([]byte, row), i, i+1); err != nil {
+	const step = 64 // rows
+	buf := make([]byte, step*row)
+	for i := 0; i < m.Rows(); i += step {
+		n := min(step, m.Rows()-i)
+		if err := m.ReadRows(buf[:n*row], i, i+n); err != nil {
 			return nil, err
 		}
 	}
@@ -240,6 +249,74 @@ func TestLoadFaults(t *testing.T) {
 	})
 	if !errors.Is(err, gone) || c.live.Load() != 0 || calls.Load() != 25 {
 		t.Errorf("cancelled: %v, %d left, %d reads", err, c.live.Load(), calls.Load())
+	}
+}
+
+// Loading takes no memory of its own that grows with the weights: here they are
+// 276 MB of a file with a hole.
+func TestLoadMemory(t *testing.T) {
+	const hidden, inter, vocab = 2048, 16384, 4096
+	b := modelstest.FromGolden(t, "llama")
+	maps.Copy(b.Config, map[string]any{
+		"hidden_size": hidden, "intermediate_size": inter, "vocab_size": vocab, "num_hidden_layers": 1,
+		"num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 64, "tie_word_embeddings": true,
+	})
+	shapes := map[string][]int{
+		"model.embed_tokens.weight": {vocab, hidden}, "model.norm.weight": {hidden},
+		"model.layers.0.input_layernorm.weight": {hidden}, "model.layers.0.post_attention_layernorm.weight": {hidden},
+		"model.layers.0.self_attn.q_proj.weight": {hidden, hidden}, "model.layers.0.self_attn.k_proj.weight": {hidden, hidden},
+		"model.layers.0.self_attn.v_proj.weight": {hidden, hidden}, "model.layers.0.self_attn.o_proj.weight": {hidden, hidden},
+		"model.layers.0.mlp.gate_proj.weight": {inter, hidden}, "model.layers.0.mlp.up_proj.weight": {inter, hidden},
+		"model.layers.0.mlp.down_proj.weight": {hidden, inter},
+	}
+	header, size := "", int64(0)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		n := int64(2)
+		for _, d := range shapes[name] {
+			n *= int64(d)
+		}
+		s, _ := json.Marshal(shapes[name])
+		header += fmt.Sprintf(`,%q:{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}`, name, s, size, size+n)
+		size += n
+	}
+	header = "{" + header[1:] + "}"
+	dir := t.TempDir()
+	config, _ := json.Marshal(b.Config)
+	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	for name, data := range map[string][]byte{"config.json": config, "model.safetensors": file} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(dir, "model.safetensors"), int64(len(file))+size); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ck, err := loader.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ck.Close()
+	m, err := models.Open(ck)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Load(t.Context(), models.LoadOptions{
+		Hi: 1, Embed: true, Head: true, Checkpoint: ck, Backend: &counting{}, Stream: sink{}, MaxTokens: 1, MaxLogits: 1, MaxPositions: 1 << 16,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+		t.Errorf("allocated %d bytes to load %d", took, size)
+	}
+	if w, _ := s.Bytes(); w < size {
+		t.Errorf("%d bytes of weights, want at least %d", w, size)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -137,58 +137,59 @@ func (l *loading) uploadVectors() error {
 	return nil
 }
 
-// packAll packs the matrices in the order of the layers.
-func (l *loading) packAll() error {
+// job is a weight to be made of tensors, one below the other.
+type job struct {
+	to    *kernels.Weight
+	names []string
+}
+
+// jobs lists the stage's matrices in the order of the layers.
+func (l *loading) jobs() []job {
+	var jobs []job
 	if l.o.Embed {
-		if err := l.pack(&l.s.embed, l.embed); err != nil {
-			return err
-		}
+		jobs = append(jobs, job{&l.s.embed, []string{l.embed}})
 	}
 	for i := range l.s.layers {
-		n, w := l.o.Lo+i, &l.s.layers[i]
-		for _, p := range []struct {
-			to    *kernels.Weight
-			names []string
-		}{
-			{&w.qkv, []string{"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}},
-			{&w.o, []string{"self_attn.o_proj.weight"}},
-			{&w.gateUp, []string{"mlp.gate_proj.weight", "mlp.up_proj.weight"}},
-			{&w.down, []string{"mlp.down_proj.weight"}},
-		} {
-			for j := range p.names {
-				p.names[j] = layerName(n, p.names[j])
+		w := &l.s.layers[i]
+		add := func(to *kernels.Weight, names ...string) {
+			for j := range names {
+				names[j] = layerName(l.o.Lo+i, names[j]+".weight")
 			}
-			if err := l.pack(p.to, p.names...); err != nil {
+			jobs = append(jobs, job{to, names})
+		}
+		add(&w.qkv, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+		add(&w.o, "self_attn.o_proj")
+		add(&w.gateUp, "mlp.gate_proj", "mlp.up_proj")
+		add(&w.down, "mlp.down_proj")
+	}
+	if l.o.Head && !(l.o.Embed && l.head == l.embed) {
+		jobs = append(jobs, job{&l.s.head, []string{l.head}})
+	}
+	return jobs
+}
+
+func (l *loading) packAll() error {
+	for _, j := range l.jobs() {
+		parts := make([]*loader.Tensor, len(j.names))
+		for i, name := range j.names {
+			var err error
+			if parts[i], err = l.tensor(name); err != nil {
 				return err
 			}
 		}
-	}
-	switch {
-	case l.o.Head && l.o.Embed && l.head == l.embed:
-		l.s.head = l.s.embed
-	case l.o.Head:
-		return l.pack(&l.s.head, l.head)
-	}
-	return nil
-}
-
-func (l *loading) pack(to *kernels.Weight, names ...string) error {
-	parts := make([]*loader.Tensor, len(names))
-	for i, name := range names {
-		var err error
-		if parts[i], err = l.tensor(name); err != nil {
-			return err
+		m := newMatrix(l.ctx, l.progress, parts...)
+		w, err := l.o.Backend.Pack(l.o.Stream, m, l.o.Format)
+		if errors.Is(err, device.ErrNotSupported) {
+			return fmt.Errorf("%v cannot hold weights as %v (stored as %v): %w", l.o.Backend.Device().Info().ID, l.o.Format, m.dtype, err)
 		}
+		if err != nil {
+			return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", j.names[0], m.rows, m.cols, m.dtype, l.o.Format, err)
+		}
+		*j.to = w
 	}
-	m := newMatrix(l.ctx, l.progress, parts...)
-	w, err := l.o.Backend.Pack(l.o.Stream, m, l.o.Format)
-	if errors.Is(err, device.ErrNotSupported) {
-		return fmt.Errorf("%s cannot hold weights as %v (stored as %v): %w", l.o.Backend.Device().Info().ID, l.o.Format, m.dtype, err)
+	if l.o.Head && l.s.head == nil {
+		l.s.head = l.s.embed // tied
 	}
-	if err != nil {
-		return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", names[0], m.rows, m.cols, m.dtype, l.o.Format, err)
-	}
-	*to = w
 	return nil
 }
 
