@@ -1,0 +1,62 @@
+package ptx
+
+import (
+	"context"
+	"testing"
+)
+
+// benchmark launches over and over without checks and reports thread
+// instructions a second.
+func benchmark(b *testing.B, k *Kernel, d *device, cfg Config, params []byte, flops float64, opts Options) {
+	b.Helper()
+	var total Stats
+	for b.Loop() {
+		s, err := k.Launch(context.Background(), cfg, params, d.regions, opts)
+		if err != nil {
+			b.Fatal(err)
+		}
+		total.Add(s)
+	}
+	sec := b.Elapsed().Seconds()
+	b.ReportMetric(float64(total.ThreadInstructions)/sec/1e6, "Minst/s")
+	b.ReportMetric(flops*float64(b.N)/sec/1e6, "Mflop/s")
+}
+
+func BenchmarkGemv(b *testing.B) {
+	const rows, n = 768, 768
+	d, r := newDevice(), rng(1)
+	w, x := put(d, "w", toBF16(r.floats(rows*n))), put(d, "x", r.floats(n))
+	y, _ := d.alloc("y", rows*4)
+	k := parse(b, source(b, "gemv.ptx")).Kernel("gemv_bf16")
+	for name, opts := range map[string]Options{
+		"1": {Workers: 1}, "2": {Workers: 2}, "checked": {Workers: 1, Checks: CheckAll}, "profile": {Workers: 1, Profile: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			benchmark(b, k, d, Config{Grid: grid(rows/4, 1), Block: grid(128, 1), SharedBytes: n * 4},
+				pack(w, x, y, int32(rows), int32(n)), 2*rows*n, opts)
+		})
+	}
+}
+
+func BenchmarkGemm(b *testing.B) {
+	const m, n, k = 64, 256, 256
+	d, r := newDevice(), rng(1)
+	pa, pb := put(d, "a", toBF16(r.floats(m*k))), put(d, "b", toBF16(r.floats(n*k)))
+	pc, _ := d.alloc("c", m*n*4)
+	kern := parse(b, source(b, "gemm.ptx")).Kernel("gemm_bf16")
+	for name, opts := range map[string]Options{"1": {Workers: 1}, "checked": {Workers: 1, Checks: CheckAll}} {
+		b.Run(name, func(b *testing.B) {
+			benchmark(b, kern, d, Config{Grid: grid(n/64, m/64), Block: grid(128, 1)},
+				pack(pa, pb, pc, int32(m), int32(n), int32(k)), 2*m*n*k, opts)
+		})
+	}
+}
+
+func BenchmarkRMSNorm(b *testing.B) {
+	const rows, n = 16, 768
+	d, r := newDevice(), rng(1)
+	x, res, w := put(d, "x", r.floats(rows*n)), put(d, "res", r.floats(rows*n)), put(d, "w", toBF16(r.floats(n)))
+	out, _ := d.alloc("out", rows*n*2)
+	k := parse(b, source(b, "elem.ptx")).Kernel("rmsnorm")
+	benchmark(b, k, d, Config{Grid: grid(rows, 1), Block: grid(256, 1)}, pack(x, res, w, out, int32(n), float32(1e-5)), 4*rows*n, Options{Workers: 1})
+}

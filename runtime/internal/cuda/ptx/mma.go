@@ -1,0 +1,195 @@
+package ptx
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// mmaShape is a matrix product D[16×8] = A[16×K]·B[K×8] + C[16×8] of one warp.
+// In every one of them lane l holds, with g = l/4 and t = l%4, in register r of
+// A the elements of row g+8(r&1), columns 4e(r>>1)+e·t onwards, where a 32-bit
+// register has e elements; of B rows 4e·r+e·t onwards of column g; and of C
+// and D row g (then g+8), columns 2t and 2t+1.
+type mmaShape struct {
+	k    int
+	elem int // elements in a 32-bit register
+	dec  [2]func(reg uint32, i int) float64
+}
+
+// mmaInts says how the 8-bit integer operands are read.
+func mmaDecoder(t typ) (elem int, dec func(reg uint32, i int) float64) {
+	switch t {
+	case tF16:
+		return 2, func(r uint32, i int) float64 { return float64(f16ToF32(r >> (16 * i) & 0xffff)) }
+	case tBF16:
+		return 2, func(r uint32, i int) float64 { return float64(bf16ToF32(r >> (16 * i) & 0xffff)) }
+	case tTF32:
+		// The hardware ignores the bits tf32 does not have.
+		return 1, func(r uint32, _ int) float64 { return float64(math.Float32frombits(r &^ 0x1fff)) }
+	case tS8:
+		return 4, func(r uint32, i int) float64 { return float64(int8(r >> (8 * i))) }
+	case tU8:
+		return 4, func(r uint32, i int) float64 { return float64(uint8(r >> (8 * i))) }
+	case tE4M3:
+		return 4, func(r uint32, i int) float64 { return float64(e4m3ToF32(r >> (8 * i) & 0xff)) }
+	case tE5M2:
+		return 4, func(r uint32, i int) float64 { return float64(e5m2ToF32(r >> (8 * i) & 0xff)) }
+	}
+	return 0, nil
+}
+
+// buildMma is mma.sync of the m16n8 shapes. Products are summed in float64 and
+// rounded to the accumulator once: at least as exact as the hardware.
+func buildMma(b *builder) exec {
+	b.args(4)
+	s := b.s
+	ts := s.typs()
+	if !s.has("sync") || !s.has("row") || !s.has("col") || len(ts) != 4 {
+		return nil
+	}
+	k := 0
+	for _, m := range s.mods {
+		if rest, ok := strings.CutPrefix(m, "m16n8k"); ok {
+			k, _ = strconv.Atoi(rest)
+		}
+	}
+	dt, at, bt, ct := ts[0], ts[1], ts[2], ts[3]
+	elem, decA := mmaDecoder(at)
+	elemB, decB := mmaDecoder(bt)
+	if elem == 0 || elem != elemB || (at != bt && elem != 4) || k%(4*elem) != 0 || k == 0 || k > 32 || dt != ct {
+		return nil
+	}
+	ints := at == tS8 || at == tU8
+	switch {
+	case ints && dt == tS32:
+	case !ints && dt == tF32:
+	case at == tF16 && dt == tF16:
+	default:
+		return nil
+	}
+	regs := func(i, n int) []uintptr {
+		o := b.arg(i)
+		if o.kind != opVec && n == 1 {
+			return []uintptr{b.srcOp(o, tB32)}
+		}
+		if o.kind != opVec || len(o.list) != n {
+			b.fail("operand %d needs %d registers", i+1, n)
+		}
+		var out []uintptr
+		for j := range o.list {
+			if i == 0 {
+				out = append(out, b.dstOp(&o.list[j], tB32))
+			} else {
+				out = append(out, b.srcOp(&o.list[j], tB32))
+			}
+		}
+		return out
+	}
+	nc := 4
+	if dt == tF16 {
+		nc = 2
+	}
+	p := &mmaOp{
+		k: k, elem: elem, decA: decA, decB: decB,
+		d: regs(0, nc), a: regs(1, 2*k/(4*elem)), b: regs(2, k/(4*elem)), c: regs(3, nc),
+	}
+	b.in.kind, b.in.macs = kSync, 16*8*k
+	sat := s.has("satfinite")
+	fin := p.finishF32
+	switch {
+	case ints:
+		fin = func(w *warp, sum *[16][8]float64) { p.finishInt(w, sum, sat) }
+	case dt == tF16:
+		fin = p.finishF16
+	}
+	return func(w *warp, m uint32) {
+		if m != allLanes {
+			w.fail(FaultDivergence, lowest(^m), "lanes %#x of the warp do not execute a matrix product, which needs all", ^m)
+			return
+		}
+		var sum [16][8]float64
+		p.multiply(w, &sum)
+		fin(w, &sum)
+	}
+}
+
+type mmaOp struct {
+	k, elem    int
+	decA, decB func(reg uint32, i int) float64
+	d, a, b, c []uintptr
+}
+
+// multiply gathers the fragments and sums the products.
+func (p *mmaOp) multiply(w *warp, sum *[16][8]float64) {
+	var ma [16][32]float64 // row, k
+	var mb [32][8]float64  // k, column
+	for r, off := range p.a {
+		v := view[uint32](w, off)
+		col := 4 * p.elem * (r >> 1)
+		for l := range v {
+			row := &ma[l>>2+8*(r&1)]
+			for i := range p.elem {
+				row[(col+p.elem*(l&3)+i)&31] = p.decA(v[l], i)
+			}
+		}
+	}
+	for r, off := range p.b {
+		v := view[uint32](w, off)
+		for l := range v {
+			for i := range p.elem {
+				mb[(4*p.elem*r+p.elem*(l&3)+i)&31][l>>2] = p.decB(v[l], i)
+			}
+		}
+	}
+	for i := range ma {
+		a := &ma[i]
+		var s0, s1, s2, s3, s4, s5, s6, s7 float64
+		for k := range p.k {
+			x, y := a[k&31], &mb[k&31]
+			s0 += x * y[0]
+			s1 += x * y[1]
+			s2 += x * y[2]
+			s3 += x * y[3]
+			s4 += x * y[4]
+			s5 += x * y[5]
+			s6 += x * y[6]
+			s7 += x * y[7]
+		}
+		sum[i] = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+	}
+}
+
+func (p *mmaOp) finishF32(w *warp, sum *[16][8]float64) {
+	for r := range 4 {
+		c, d := view[float32](w, p.c[r]), view[float32](w, p.d[r])
+		for l := range d {
+			d[l] = float32(float64(c[l]) + sum[l>>2+8*(r>>1)][2*(l&3)+r&1])
+		}
+	}
+}
+
+func (p *mmaOp) finishF16(w *warp, sum *[16][8]float64) {
+	for r := range 2 {
+		c, d := view[uint32](w, p.c[r]), view[uint32](w, p.d[r])
+		for l := range d {
+			row := &sum[l>>2+8*r]
+			lo := float64(f16ToF32(c[l]&0xffff)) + row[2*(l&3)]
+			hi := float64(f16ToF32(c[l]>>16)) + row[2*(l&3)+1]
+			d[l] = uint32(f16FromFloat(lo, rndNearest)) | uint32(f16FromFloat(hi, rndNearest))<<16
+		}
+	}
+}
+
+func (p *mmaOp) finishInt(w *warp, sum *[16][8]float64, sat bool) {
+	for r := range 4 {
+		c, d := view[int32](w, p.c[r]), view[int32](w, p.d[r])
+		for l := range d {
+			v := int64(c[l]) + int64(sum[l>>2+8*(r>>1)][2*(l&3)+r&1])
+			if sat {
+				v = max(math.MinInt32, min(math.MaxInt32, v))
+			}
+			d[l] = int32(v)
+		}
+	}
+}
