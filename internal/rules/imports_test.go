@@ -27,6 +27,7 @@ var mayImport = map[string][]string{
 	"runtime/kernels/ref":                  {"runtime/tensor", "runtime/device", "runtime/kernels"},
 	"runtime/kernels/cpu":                  {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
 	"runtime/kernels/kerneltest":           {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
+	"runtime/internal/cuda/ptx":            {},
 	"runtime/kvcache":                      {"runtime/tensor", "runtime/device", "runtime/kernels"},
 	"runtime/tokenizer":                    {},
 	"runtime/tokenizer/chattemplate":       {"runtime/tokenizer/chattemplate/jinja"},
