@@ -345,7 +345,10 @@ func BenchmarkDraw(b *testing.B) {
 		row[i] = float32(r.NormFloat64() * 3)
 	}
 	for _, s := range []Sampling{
-		{Temperature: 0}, {Temperature: 1}, {Temperature: 0.7, TopP: 0.9}, {Temperature: 0.7, TopK: 20, TopP: 0.8},
+		{Temperature: 0},
+		{Temperature: 1},
+		{Temperature: 0.7, TopP: 0.9},
+		{Temperature: 0.7, TopK: 20, TopP: 0.8},
 		{Temperature: 1, Repetition: 1.1, TopP: 0.95, MinP: 0.05},
 	} {
 		b.Run(fmt.Sprintf("t=%g,k=%d,p=%g,rep=%g", s.Temperature, s.TopK, s.TopP, s.Repetition), func(b *testing.B) {
