@@ -39,6 +39,7 @@ const (
 	codeLoading       = "loading"
 	codeDraining      = "draining"
 	codeTimeout       = "request_timeout"
+	codeDeviceFault   = "device_fault"
 )
 
 // badField is a 400 that names the field at path.
@@ -119,6 +120,10 @@ func asAPIError(err error, param string, limit time.Duration) *apiError {
 		return &apiError{
 			Status: http.StatusBadRequest, Type: typeInvalid, Code: codeContextLength, Param: param, Message: err.Error(),
 		}
+	case errors.Is(err, engine.ErrInvalid): // such as options that together leave no token
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: err.Error()}
+	case errors.Is(err, engine.ErrFault):
+		return &apiError{Status: http.StatusInternalServerError, Type: typeServer, Code: codeDeviceFault, Message: err.Error()}
 	}
 	return &apiError{Status: http.StatusInternalServerError, Type: typeServer, Message: err.Error()}
 }

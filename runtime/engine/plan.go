@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"infer/models"
+	"infer/runtime/device"
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels"
 	"infer/runtime/loader"
@@ -19,7 +20,9 @@ type PlanOptions struct {
 }
 
 // PlanInput measures a model for the planner. Devices are in the order of
-// backends; the caller may set their Limit and Reserve.
+// backends; the caller may set their Limit and Reserve. The CPU's memory is
+// everybody's: an eighth of what is free is left to others unless the caller
+// says otherwise.
 func PlanInput(m models.Model, ck *loader.Checkpoint, backends []kernels.Backend, o PlanOptions) (devicemap.Input, error) {
 	c := m.Config()
 	if o.MaxSeqs == 0 {
@@ -60,6 +63,9 @@ func PlanInput(m models.Model, ck *loader.Checkpoint, backends []kernels.Backend
 	for _, b := range backends {
 		d := devicemap.Device{Info: b.Device().Info(), KVBits: b.KVType().Bits(), ActBits: b.ActType().Bits()}
 		d.StepBytes = stepBytes(c, in, int64(d.ActBits)/8) + int64(context)*int64(c.Heads.Dim)*4 // rotary tables
+		if d.Info.ID.Kind == device.CPU {
+			d.Reserve = d.Info.FreeBytes / 8
+		}
 		in.Devices = append(in.Devices, d)
 	}
 	return in, nil
