@@ -38,7 +38,6 @@ var (
 	rawEnd   = regexp.MustCompile(`\{%([-+]?)` + ws + `*endraw` + ws + `*(?:\+%\}|-%\}` + ws + `*|%\}\n?)`)
 	floatLit = regexp.MustCompile(`^(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?[eE][+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)`)
 	intLit   = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)`)
-	operator = regexp.MustCompile(`^(?:\*\*|//|==|!=|>=|<=|[-+/*%~\[\](){}><=.:|,;])`)
 )
 
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
@@ -93,10 +92,13 @@ func (l *lexer) text() {
 	}
 	l.data(l.src[l.pos:at], sign, kind == '{')
 	if kind == '%' {
-		if m := rawBegin.FindString(l.src[at:]); m != "" {
-			l.advance(at + len(m))
-			l.raw()
-			return
+		word := strings.TrimLeftFunc(strings.TrimLeft(l.src[at+2:], "+-"), isSpace)
+		if strings.HasPrefix(word, "raw") {
+			if m := rawBegin.FindString(l.src[at:]); m != "" {
+				l.advance(at + len(m))
+				l.raw()
+				return
+			}
 		}
 	}
 	begin := at + 2
@@ -222,7 +224,7 @@ func (l *lexer) tag(end string, endKind tokenKind) {
 		case r == '\'' || r == '"':
 			l.string(rest, byte(r))
 		default:
-			op := operator.FindString(rest)
+			op := operatorAt(rest)
 			if op == "" {
 				fail(Syntax, "unexpected char %s", strRepr(string(r)))
 			}
@@ -233,6 +235,31 @@ func (l *lexer) tag(end string, endKind tokenKind) {
 	}
 	l.line = first
 	fail(Syntax, "unexpected end of template, expected '%s'", end)
+}
+
+func operatorAt(s string) string {
+	if len(s) > 1 {
+		switch s[:2] {
+		case "**", "//", "==", "!=", ">=", "<=":
+			return s[:2]
+		}
+	}
+	if strings.IndexByte("-+/*%~[](){}><=.:|,;", s[0]) >= 0 {
+		return s[:1]
+	}
+	return ""
+}
+
+// numeral cuts s behind what may belong to a number, so that the expressions below look at little text.
+func numeral(s string) string {
+	for i := range len(s) {
+		c := s[i]
+		sign := (c == '+' || c == '-') && i > 0 && s[i-1]|0x20 == 'e'
+		if c != '.' && c != '_' && !sign && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return s[:i]
+		}
+	}
+	return s
 }
 
 func balance(open []byte, c byte) []byte {
@@ -255,6 +282,7 @@ func balance(open []byte, c byte) []byte {
 }
 
 func (l *lexer) number(rest string) {
+	rest = numeral(rest)
 	afterDot := l.pos > 0 && l.src[l.pos-1] == '.' // x.0.1 is two subscripts
 	if s := floatLit.FindString(rest); s != "" && !afterDot {
 		f, _ := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
