@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"runtime/kernels":                      {"runtime/tensor", "runtime/device"},
 	"runtime/kernels/ref":                  {"runtime/tensor", "runtime/device", "runtime/kernels"},
 	"runtime/kernels/cpu":                  {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
+	"runtime/kernels/cpu/asmgen":           {},
 	"runtime/kernels/kerneltest":           {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
 	"runtime/internal/cuda/ptx":            {},
 	"runtime/kvcache":                      {"runtime/tensor", "runtime/device", "runtime/kernels"},

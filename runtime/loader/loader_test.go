@@ -111,10 +111,7 @@ func TestHeaders(t *testing.T) {
 		"no offsets":          {`{"a":{"dtype":"U8","shape":[1]}}`, 1, "data_offsets has 0 numbers"},
 		"null entry":          {`{"a":null}`, 0, "is null, want an object"},
 		"dtype in lower case": {`{"a":{"dtype":"u8","shape":[1],"data_offsets":[0,1]}}`, 1, `unknown dtype "u8"`},
-		"rank 1000":           {`{"a":{"dtype":"U8","shape":[` + strings.Repeat("1,", 999) + `1],"data_offsets":[0,1]}}`, 1, ""},
-		"rank 1000, wrong":    {`{"a":{"dtype":"U8","shape":[` + strings.Repeat("1,", 999) + `2],"data_offsets":[0,1]}}`, 1, "… of U8 needs 2 bytes"},
-		"too many dimensions": {`{"a":{"dtype":"U8","shape":[` + strings.Repeat("1,", 1<<20) + `1],"data_offsets":[0,1]}}`, 1, "more than 1048576 numbers"},
-		"metadata is null":    {`{"__metadata__":null}`, 0, ""},
+		"rank 65":             {`{"a":{"dtype":"U8","shape":[` + strings.Repeat("1,", 64) + `1],"data_offsets":[0,1]}}`, 1, "more than 64"},
 		"overflow in bits":    {`{"a":{"dtype":"U64","shape":[9223372036854775807],"data_offsets":[0,8]}}`, 8, "more bits than"},
 		"metadata is a list":  {`{"__metadata__":[]}`, 0, "is an array, want an object"},
 		"metadata twice":      {`{"__metadata__":{},"__metadata__":{}}`, 0, "duplicate"},
@@ -155,9 +152,8 @@ func TestHeaderMemory(t *testing.T) {
 		"long name":     {`{"` + long + `":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`, "8388608 bytes without the end"},
 		"long metadata": {`{"__metadata__":{"k":"` + long + `"}}`, "8388608 bytes without the end"},
 		"spaces":        {`{` + strings.Repeat(" ", 48<<20) + `}`, "8388608 bytes without the end"},
-		"many keys":     {`{"__metadata__":{` + many(1<<17+1, `"%d":"value"`) + `}}`, "more than 131072 keys"},
+		"many keys":     {`{"__metadata__":{` + many(1<<18, `"%d":"value"`) + `}}`, "more than 16384 keys"},
 		"many tensors":  {`{` + many(1<<17+1, `"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`) + `}`, "more than 131072 tensors"},
-		"most tensors":  {`{` + many(1<<17, `"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`) + `}`, ""},
 		"hole":          {`{` + strings.Repeat("\x00", 48<<20), "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"infer/runtime/engine"
+)
+
+func newBench() *cobra.Command {
+	var (
+		compute computeFlags
+		o       benchOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "bench [MODEL]",
+		Short: "Measure prefill and decode speed in this process",
+		Long: `Measure prefill and decode speed in this process, without HTTP.
+
+Each prefill size is a prompt of that many random ids and one token of answer;
+each batch size is that many sequences that decode together. The prefix cache is
+off. Rates are tokens a second: minimum, median and maximum over the rounds.`,
+		Example: "  infer bench ./my-model --prefill 128,512 --decode 128 --batch 1,8 --rounds 5",
+		Args:    argsAtMost(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return bench(cmd, arg(args, 0), &compute, &o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntSliceVar(&o.prefill, "prefill", []int{512}, "prompt sizes")
+	flags.IntVar(&o.decode, "decode", 64, "tokens that each sequence makes")
+	flags.IntSliceVar(&o.batch, "batch", []int{1}, "sequences at once")
+	flags.IntVar(&o.rounds, "rounds", 3, "times that each is measured, after one that is not counted")
+	flags.BoolVar(&o.json, "json", false, "print one JSON object")
+	compute.register(flags)
+	return cmd
+}
+
+type benchOptions struct {
+	prefill, batch []int
+	decode, rounds int
+	json           bool
+}
+
+type benchOutput struct {
+	Model      string       `json:"model"`
+	Parameters int64        `json:"parameters"`
+	Devices    string       `json:"devices"`
+	Load       float64      `json:"load_ms"`
+	Results    []benchEntry `json:"results"`
+}
+
+// benchEntry has tokens a second over all sequences.
+type benchEntry struct {
+	Test   string    `json:"test"` // prefill512, decode64x8
+	Tokens int       `json:"tokens"`
+	Rounds []float64 `json:"rounds"`
+	Min    float64   `json:"min"`
+	Median float64   `json:"median"`
+	Max    float64   `json:"max"`
+}
+
+func (o *benchOptions) check(contextLength, maxSeqs int) error {
+	for _, n := range o.prefill {
+		if n < 1 || n >= contextLength {
+			return usagef("--prefill %d: the context is %d tokens", n, contextLength)
+		}
+	}
+	for _, n := range o.batch {
+		if n < 1 || n > maxSeqs {
+			return usagef("--batch %d: --max-seqs is %d", n, maxSeqs)
+		}
+	}
+	if o.decode < 2 || o.decode+benchPrompt > contextLength {
+		return usagef("--decode %d: want 2 to %d", o.decode, contextLength-benchPrompt)
+	}
+	if o.rounds < 1 {
+		return usagef("--rounds %d: want at least 1", o.rounds)
+	}
+	return nil
+}
+
+// benchPrompt is the prompt of a decode measurement, in tokens.
+const benchPrompt = 16
+
+func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOptions) error {
+	ctx := cmd.Context()
+	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{noPrefixCache: true})
+	if err != nil {
+		return err
+	}
+	defer sess.close()
+	if err := o.check(sess.plan.MaxContext, compute.maxSeqs); err != nil {
+		return err
+	}
+	out := benchOutput{Model: sess.source.name, Parameters: sess.parameters, Devices: sess.devices(), Load: ms(sess.loadTime)}
+	measure := func(test string, tokens int, once func() (time.Duration, error)) error {
+		e := benchEntry{Test: test, Tokens: tokens}
+		for round := range o.rounds + 1 {
+			d, err := once()
+			if err != nil {
+				return fmt.Errorf("%s: %w", test, err)
+			}
+			if round > 0 { // the first warms up
+				e.Rounds = append(e.Rounds, float64(tokens)/d.Seconds())
+			}
+		}
+		e.Min, e.Median, e.Max = spread(e.Rounds)
+		out.Results = append(out.Results, e)
+		return nil
+	}
+	for _, n := range o.prefill {
+		if err := measure("prefill"+strconv.Itoa(n), n, func() (time.Duration, error) {
+			r, err := sess.benchOne(ctx, n, 1)
+			return r.Times.FirstToken.Sub(r.Times.Started), err
+		}); err != nil {
+			return err
+		}
+	}
+	for _, b := range o.batch {
+		test := fmt.Sprintf("decode%dx%d", o.decode, b)
+		if err := measure(test, b*(o.decode-1), func() (time.Duration, error) {
+			return sess.benchBatch(ctx, b, o.decode)
+		}); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return encodeJSON(cmd.OutOrStdout(), out)
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s, %d parameters, on %s\n", out.Model, out.Parameters, out.Devices)
+	fmt.Fprintf(w, "test\tmin\tmedian\tmax\ttokens/s\t\n")
+	for _, e := range out.Results {
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\t\n", e.Test, e.Min, e.Median, e.Max)
+	}
+	return w.Flush()
+}
+
+// benchBatch is the time in which n sequences, that all have their first
+// token, make the rest together.
+func (s *session) benchBatch(ctx context.Context, n, tokens int) (time.Duration, error) {
+	results := make([]engine.Result, n)
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range n {
+		g.Go(func() (err error) {
+			results[i], err = s.benchOne(ctx, benchPrompt, tokens)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	first, done := results[0].Times.FirstToken, results[0].Times.Done
+	for _, r := range results[1:] {
+		if r.Times.FirstToken.After(first) {
+			first = r.Times.FirstToken
+		}
+		if r.Times.Done.After(done) {
+			done = r.Times.Done
+		}
+	}
+	return done.Sub(first), nil
+}
+
+func (s *session) benchOne(ctx context.Context, prompt, tokens int) (engine.Result, error) {
+	ids := make([]int32, prompt)
+	for i := range ids {
+		ids[i] = rand.Int32N(int32(s.config.VocabSize))
+	}
+	return s.engine.Generate(ctx, engine.Request{
+		Prompt:   ids,
+		Sampling: engine.Sampling{MaxTokens: tokens, IgnoreEOS: true, Logprobs: -1, PromptLogprobs: -1},
+	}, func(engine.Event) error { return nil })
+}
+
+func spread(values []float64) (low, median, high float64) {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return sorted[0], (sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[n-1]
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"infer/runtime/engine"
+)
+
+// computeFlags are shared by every command that computes: serve, run, chat,
+// bench, score.
+type computeFlags struct {
+	precision string
+	quantize  string
+	kvCache   string
+	deviceMap string
+	maxMemory string
+	ctx       int
+	maxSeqs   int
+	threads   int
+	mmap      bool
+}
+
+func (f *computeFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers")
+	flags.StringVar(&f.quantize, "quantize", "none", "hold weights as none (as stored), q8 or q4")
+	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16 or q8; f32 under --precision f32")
+	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, or like cpu=0-11,cpu:1=12-23")
+	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cpu=8GiB (default: what is free)")
+	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
+	flags.IntVar(&f.maxSeqs, "max-seqs", 32, "sequences that run at once")
+	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
+	flags.BoolVar(&f.mmap, "mmap", false, "map the checkpoint's files instead of reading them")
+}
+
+// check refuses impossible values before anything is opened.
+func (f *computeFlags) check() error {
+	oneOf := func(name, value string, allowed ...string) error {
+		for _, a := range allowed {
+			if value == a {
+				return nil
+			}
+		}
+		return usagef("--%s %s: want %s", name, value, strings.Join(allowed, " or "))
+	}
+	if err := oneOf("precision", f.precision, "auto", "f32"); err != nil {
+		return err
+	}
+	if err := oneOf("quantize", f.quantize, "none", "q8", "q4"); err != nil {
+		return err
+	}
+	if err := oneOf("kv-cache", f.kvCache, "bf16", "q8"); err != nil {
+		return err
+	}
+	if f.ctx < 0 || f.maxSeqs < 1 || f.threads < 0 {
+		return usagef("--ctx %d, --max-seqs %d, --threads %d: must not be negative, and at least one sequence must run", f.ctx, f.maxSeqs, f.threads)
+	}
+	if f.threads > 4*runtime.NumCPU() {
+		return usagef("--threads %d: this machine has %d cores", f.threads, runtime.NumCPU())
+	}
+	return nil
+}
+
+// samplingFlags are named as in the HTTP API.
+type samplingFlags struct {
+	flags *pflag.FlagSet
+	s     engine.Sampling
+	seed  int64
+	bias  []string
+}
+
+func (f *samplingFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	s := &f.s
+	flags.IntVar(&s.MaxTokens, "max-tokens", 0, "tokens to make at most (default: the model's, else the rest of the context)")
+	flags.IntVar(&s.MinTokens, "min-tokens", 0, "tokens to make at least")
+	flags.Float64Var(&s.Temperature, "temperature", 1, "0 is greedy and exactly reproducible (default: the model's)")
+	flags.Float64Var(&s.TopP, "top-p", 1, "sample among the likeliest tokens that sum to this probability")
+	flags.IntVar(&s.TopK, "top-k", 0, "sample among this many tokens; 0: all")
+	flags.Float64Var(&s.MinP, "min-p", 0, "drop tokens less likely than this share of the likeliest")
+	flags.Float64Var(&s.Repetition, "repetition-penalty", 1, "above 1 makes tokens already in the text less likely")
+	flags.Float64Var(&s.Presence, "presence-penalty", 0, "−2 to 2; above 0 makes tokens already made less likely")
+	flags.Float64Var(&s.Frequency, "frequency-penalty", 0, "−2 to 2; the same for each time they were made")
+	flags.StringArrayVar(&s.Stop, "stop", nil, "end before this text (can be repeated)")
+	flags.StringArrayVar(&f.bias, "logit-bias", nil, "ID=VALUE added to that token's logit (can be repeated)")
+	flags.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after the model's own end")
+	flags.Int64Var(&f.seed, "seed", 0, "same seed, same answer (default: a new one each time)")
+}
+
+// resolve gives the sampling asked for, with the model's own defaults where a
+// flag was not given.
+func (f *samplingFlags) resolve(defaults engine.Sampling) (engine.Sampling, error) {
+	s := f.s
+	given := f.flags.Changed
+	for name, keep := range map[string]func(){
+		"temperature":        func() { s.Temperature = defaults.Temperature },
+		"top-p":              func() { s.TopP = defaults.TopP },
+		"top-k":              func() { s.TopK = defaults.TopK },
+		"min-p":              func() { s.MinP = defaults.MinP },
+		"repetition-penalty": func() { s.Repetition = defaults.Repetition },
+		"max-tokens":         func() { s.MaxTokens = defaults.MaxTokens },
+	} {
+		if !given(name) {
+			keep()
+		}
+	}
+	s.Logprobs, s.PromptLogprobs = -1, -1
+	if given("seed") {
+		s.Seed = &f.seed
+	}
+	for _, entry := range f.bias {
+		id, value, ok := strings.Cut(entry, "=")
+		n, err1 := strconv.ParseInt(id, 10, 32)
+		v, err2 := strconv.ParseFloat(value, 32)
+		if !ok || err1 != nil || err2 != nil || n < 0 || !(v >= -100 && v <= 100) {
+			return s, usagef("--logit-bias %s: want ID=VALUE with a value from -100 to 100", entry)
+		}
+		if s.LogitBias == nil {
+			s.LogitBias = make(map[int32]float32)
+		}
+		s.LogitBias[int32(n)] = float32(v)
+	}
+	for _, c := range []struct {
+		ok   bool
+		what string
+	}{
+		{s.MaxTokens >= 0, "--max-tokens must not be negative"},
+		{s.MinTokens >= 0, "--min-tokens must not be negative"},
+		{s.Temperature >= 0 && s.Temperature <= 2, "--temperature must be from 0 to 2"},
+		{s.TopP >= 0 && s.TopP <= 1, "--top-p must be from 0 to 1"},
+		{s.TopK >= 0, "--top-k must not be negative"},
+		{s.MinP >= 0 && s.MinP <= 1, "--min-p must be from 0 to 1"},
+		{s.Repetition > 0, "--repetition-penalty must be above 0"},
+		{s.Presence >= -2 && s.Presence <= 2, "--presence-penalty must be from -2 to 2"},
+		{s.Frequency >= -2 && s.Frequency <= 2, "--frequency-penalty must be from -2 to 2"},
+	} {
+		if !c.ok {
+			return s, usagef("%s", c.what)
+		}
+	}
+	for _, stop := range s.Stop {
+		if stop == "" {
+			return s, usagef("--stop must not be empty")
+		}
+	}
+	return s, nil
+}
+
+// parseSize reads "8GiB", "500MB", "1073741824".
+func parseSize(text string) (int64, error) {
+	i := len(text)
+	for i > 0 && (text[i-1] < '0' || text[i-1] > '9') {
+		i--
+	}
+	n, err := strconv.ParseFloat(text[:i], 64)
+	units := map[string]float64{
+		"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+		"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40,
+		"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
+	}
+	unit, ok := units[strings.ToUpper(strings.TrimSpace(text[i:]))]
+	if err != nil || !ok || n <= 0 || n*unit >= 1<<62 {
+		return 0, fmt.Errorf("size %q: want a number with KiB, MiB, GiB or TiB", text)
+	}
+	return int64(n * unit), nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"infer/runtime/devicemap"
+)
+
+// memoryLimit reads --max-memory for one device; 0 when it sets none.
+func (f *computeFlags) memoryLimit(id string) (int64, error) {
+	if f.maxMemory == "" {
+		return 0, nil
+	}
+	var limit int64
+	for entry := range strings.SplitSeq(f.maxMemory, ",") {
+		name, text, ok := strings.Cut(strings.TrimSpace(entry), "=")
+		n, err := parseSize(text)
+		if !ok || err != nil {
+			return 0, usagef("--max-memory %s: want entries like cpu=8GiB", f.maxMemory)
+		}
+		if name != "cpu" {
+			return 0, usagef("--max-memory %s: there is no device %s here; there is cpu", f.maxMemory, name)
+		}
+		if name == id {
+			limit = n
+		}
+	}
+	return limit, nil
+}
+
+// deviceMap is the plan as infer run --json and /health show it.
+type deviceMap struct {
+	Stages     []deviceStage `json:"stages"`
+	Blocks     int           `json:"kv_blocks"`
+	MaxContext int           `json:"max_context"`
+	Reasons    []string      `json:"reasons"`
+}
+
+type deviceStage struct {
+	Device string          `json:"device"`
+	Layers string          `json:"layers"`
+	Bytes  devicemap.Bytes `json:"bytes"`
+}
+
+func (s *session) deviceMap() deviceMap {
+	m := deviceMap{Blocks: s.plan.Blocks, MaxContext: s.plan.MaxContext, Reasons: s.plan.Reasons}
+	for _, st := range s.plan.Stages {
+		m.Stages = append(m.Stages, deviceStage{
+			Device: st.Device.String(), Layers: fmt.Sprintf("%d-%d", st.Lo, st.Hi-1), Bytes: st.Bytes,
+		})
+	}
+	return m
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"infer/models"
+	_ "infer/models/all" // every family
+	"infer/models/tiny"
+	"infer/runtime/devicemap"
+	"infer/runtime/engine"
+	"infer/runtime/kernels"
+	"infer/runtime/kernels/cpu"
+	"infer/runtime/loader"
+	"infer/runtime/tensor"
+	"infer/runtime/tokenizer"
+	"infer/runtime/tokenizer/chattemplate"
+)
+
+// session is an opened model: what serve, run, chat, bench and score compute with.
+type session struct {
+	source     source
+	config     models.Config
+	parameters int64
+	generation models.Generation
+	defaults   engine.Sampling      // generation as sampling values
+	tokenizer  *tokenizer.Tokenizer // nil when the folder has none
+	template   *chattemplate.Set    // nil when the folder has none
+	plan       devicemap.Plan
+	backend    *cpu.Backend
+	engine     *engine.Engine
+	loadTime   time.Duration
+}
+
+// sessionOptions are what differs between commands.
+type sessionOptions struct {
+	log           zerolog.Logger
+	maxQueue      int
+	noPrefixCache bool
+}
+
+// openSession resolves MODEL, reads its headers, plans, loads the weights and
+// starts the engine. Nothing large is read before the plan is known to fit.
+func openSession(ctx context.Context, cmd *cobra.Command, model string, f *computeFlags) (*session, error) {
+	return openSessionWith(ctx, cmd, model, f, sessionOptions{log: zerolog.Nop()})
+}
+
+func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *computeFlags, o sessionOptions) (_ *session, err error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	progress := newProgress(cmd.ErrOrStderr(), o.log)
+	defer progress.end()
+	src, err := resolveModel(ctx, cmd, model, progress)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	s := &session{source: src}
+	ck, err := src.checkpoint(f.mmap)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, ck.Close())
+	}()
+	m, err := models.Open(ck)
+	if err != nil {
+		return nil, err
+	}
+	s.config = m.Config()
+	if s.generation, err = models.ReadGeneration(ck, s.config); err != nil {
+		return nil, err
+	}
+	s.defaults = samplingDefaults(s.generation)
+	if err := s.openText(); err != nil {
+		return nil, err
+	}
+
+	backend, err := openCPU(f)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, backend.Device().Close())
+		}
+	}()
+	s.backend = backend
+	format, err := weightFormat(f.quantize)
+	if err != nil {
+		return nil, err
+	}
+	input, err := engine.PlanInput(m, ck, []kernels.Backend{backend}, engine.PlanOptions{
+		Format: format, MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var bytes int64
+	s.parameters, bytes = measure(m, ck)
+	parts, err := devicemap.Parse(f.deviceMap, s.config.Layers)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if parts == nil {
+		s.plan, err = devicemap.Auto(input)
+	} else {
+		s.plan, err = devicemap.Fixed(input, parts)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	progress.begin("loading "+src.name, bytes)
+	var seen int64
+	runner, err := engine.Load(ctx, engine.RunnerConfig{
+		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: format,
+		Progress: func(n int64) { progress.add(n - seen); seen = n },
+	})
+	if err != nil {
+		return nil, err
+	}
+	config := engine.Config{
+		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache,
+		Events: engine.Events{
+			StepFailed: func(err error, n int) { o.log.Error().Err(err).Int("sequences", n).Msg("step failed") },
+			Failed:     func(err error) { o.log.Error().Err(err).Msg("nothing can be computed any more") },
+		},
+	}
+	if s.tokenizer != nil {
+		config.NewDetokenizer = func(skipSpecial bool) engine.Detokenizer { return s.tokenizer.NewStream(skipSpecial) }
+	}
+	if s.engine, err = engine.New(config); err != nil {
+		return nil, errors.Join(err, runner.Close())
+	}
+	s.loadTime = time.Since(start)
+	return s, nil
+}
+
+func (s *session) close() {
+	_ = s.engine.Close()
+	_ = s.backend.Device().Close()
+}
+
+// openText reads tokenizer and chat template, which a folder may lack, and
+// holds the vocabulary against the model's.
+func (s *session) openText() error {
+	var err error
+	if s.tokenizer, err = s.source.tokenizer(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if s.tokenizer != nil {
+		if n := s.tokenizer.VocabSize(); n > s.config.VocabSize {
+			// Padding ids above the model's rows are never chosen, but text may hold them.
+			return fmt.Errorf("%s: the tokenizer has ids up to %d, the model's vocabulary is %d: they do not belong together",
+				filepath.Join(s.source.path, "tokenizer.json"), n-1, s.config.VocabSize)
+		}
+	}
+	s.template, err = s.source.templates()
+	return err
+}
+
+// checkIDs refuses ids that the model has no row for.
+func (s *session) checkIDs(ids []int32) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= s.config.VocabSize {
+			return fmt.Errorf("token id %d at place %d: the model's ids are 0 to %d", id, i, s.config.VocabSize-1)
+		}
+	}
+	return nil
+}
+
+func openCPU(f *computeFlags) (*cpu.Backend, error) {
+	o := cpu.Options{Threads: f.threads, Precision: cpu.Precision(f.precision)}
+	if f.kvCache == "f32" {
+		o.KV = tensor.F32
+	}
+	limit, err := f.memoryLimit("cpu")
+	if err != nil {
+		return nil, err
+	}
+	o.MemoryLimit = limit
+	return cpu.Open(o)
+}
+
+func weightFormat(name string) (kernels.Format, error) {
+	switch name {
+	case "q8":
+		return kernels.Q8, nil
+	case "q4":
+		return kernels.Q4, nil
+	}
+	return kernels.AsStored, nil
+}
+
+// measure counts the parameters that a model uses, and their bytes in the checkpoint.
+func measure(m models.Model, ck *loader.Checkpoint) (parameters, bytes int64) {
+	for _, t := range m.Tensors() {
+		n := int64(1)
+		for _, d := range t.Shape {
+			n *= int64(d)
+		}
+		parameters += n
+		if stored, ok := ck.Tensor(t.Name); ok {
+			bytes += stored.Bytes
+		}
+	}
+	return parameters, bytes
+}
+
+// samplingDefaults are the model's values, and OpenAI's where it gives none.
+func samplingDefaults(g models.Generation) engine.Sampling {
+	s := engine.Sampling{Temperature: 1, TopP: 1, Repetition: 1, Logprobs: -1, PromptLogprobs: -1}
+	set(&s.Temperature, g.Temperature)
+	set(&s.TopP, g.TopP)
+	set(&s.MinP, g.MinP)
+	set(&s.Repetition, g.Repetition)
+	set(&s.TopK, g.TopK)
+	set(&s.MaxTokens, g.MaxNew)
+	return s
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// checkpoint opens the folder's headers.
+func (s source) checkpoint(mmap bool) (*loader.Checkpoint, error) {
+	if s.name == tiny.Name {
+		return loader.OpenFS(s.fs, s.path)
+	}
+	if mmap {
+		return loader.Open(s.path, loader.Mmap())
+	}
+	return loader.Open(s.path)
+}
+
+// tokenizer reads tokenizer.json; an error that is os.ErrNotExist when there is none.
+func (s source) tokenizer() (*tokenizer.Tokenizer, error) {
+	const name = "tokenizer.json"
+	path := filepath.Join(s.path, name)
+	f, err := s.fs.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tokenizer.New(data, path)
+}
+
+// templates reads the chat templates; nil when there are none.
+func (s source) templates() (*chattemplate.Set, error) {
+	set, err := chattemplate.LoadFS(s.fs)
+	switch {
+	case errors.Is(err, chattemplate.ErrNone):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", s.path, err)
+	}
+	return set, nil
+}
+
+// arg is the i-th argument, or "".
+func arg(args []string, i int) string {
+	if i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The reference implementation's greedy answers of the embedded model, in
+// float32 from the same weights.
+type tinyCase struct {
+	Kind     string `json:"kind"`
+	Messages []struct {
+		Role, Content string
+	} `json:"messages"`
+	PromptIDs     []int32 `json:"prompt_ids"`
+	IDs           []int32 `json:"ids"`
+	IDsBeforeStop int     `json:"ids_before_stop"`
+	Text          string  `json:"text"`
+}
+
+func tinyCases(t testing.TB) []tinyCase {
+	t.Helper()
+	data, err := os.ReadFile("../../models/tiny/expected.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Cases []tinyCase }
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Cases) < 10 {
+		t.Fatalf("%d cases", len(file.Cases))
+	}
+	return file.Cases
+}
+
+// infer runs a command line in this process and gives what it printed.
+func infer(t testing.TB, args ...string) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if code := execute(t.Context(), args, strings.NewReader(""), &out, &errOut); code != 0 {
+		t.Fatalf("infer %s: exit code %d: %s", strings.Join(args, " "), code, errOut.String())
+	}
+	return out.String()
+}
+
+func TestTinyMatchesReference(t *testing.T) {
+	for _, precision := range []string{"f32", "auto"} {
+		for _, c := range tinyCases(t) {
+			ids, err := json.Marshal(c.PromptIDs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"run", "--json", "--temperature", "0", "--precision", precision, "--max-tokens", "48"}
+			got := runOutput{}
+			decode(t, infer(t, append(args, "--ignore-eos", "--ids", strings.Trim(string(ids), "[]"))...), &got)
+			if !slices.Equal(got.IDs, c.IDs) {
+				t.Errorf("%s, prompt %v: ids\n%v, want\n%v", precision, c.PromptIDs, got.IDs, c.IDs)
+			}
+			// With its end, the text is what a user sees; a single user turn
+			// also goes through the chat template.
+			if c.Kind == "chat" && len(c.Messages) == 1 {
+				args = append(args, c.Messages[0].Content)
+			} else {
+				args = append(args, "--ids", strings.Trim(string(ids), "[]"))
+			}
+			decode(t, infer(t, args...), &got)
+			if !slices.Equal(got.PromptIDs, c.PromptIDs) || got.Text != c.Text {
+				t.Errorf("%s: prompt %v, text %q; want %v, %q", precision, got.PromptIDs, got.Text, c.PromptIDs, c.Text)
+			}
+		}
+	}
+}
+
+func decode(t testing.TB, text string, into any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		t.Fatalf("more than one object in %q", text)
+	}
+}
