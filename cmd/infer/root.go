@@ -48,7 +48,7 @@ Every flag can be set by an environment variable: --max-seqs is INFER_MAX_SEQS.`
 			root.AddCommand(c)
 		}
 	}
-	add("use", newServe(), newRun(), newChat())
+	add("use", newServe(), newRun(), newChat(), newPull())
 	add("look", newInspect(), newTokenize(), newTemplate(), newScore(), newBench())
 	add("other", newVersion())
 	return root

@@ -54,7 +54,13 @@ func resolveModel(ctx context.Context, cmd *cobra.Command, arg string, p *progre
 	case !repoID.MatchString(arg):
 		return source{}, fmt.Errorf("no folder %s here, and it is no repo id like org/name", arg)
 	}
-	return source{}, fmt.Errorf("no folder %s here", arg)
+	dir, err := pull(ctx, arg, p)
+	if err != nil {
+		return source{}, err
+	}
+	src := folder(dir)
+	src.name, _, _ = strings.Cut(arg, "@")
+	return src, nil
 }
 
 func folder(dir string) source {
