@@ -35,7 +35,9 @@ func PlanInput(m models.Model, ck *loader.Checkpoint, backends []kernels.Backend
 		BlockSize: kernels.BlockSize, MaxContext: o.MaxContext, MaxSeqs: o.MaxSeqs,
 		MaxTokens: max(o.MaxTokens, o.MaxSeqs),
 	}
-	in.MaxLogits = min(in.MaxTokens, max(o.MaxSeqs, 64))
+	// Prompt log-probabilities and scores want many rows of logits at once.
+	const logitsBytes = 64 << 20
+	in.MaxLogits = min(in.MaxTokens, max(o.MaxSeqs, 64, logitsBytes/(4*c.VocabSize)))
 	in.Model = devicemap.Model{Layers: make([]devicemap.Layer, c.Layers), Tied: c.Tied, MaxContext: c.MaxPositions}
 	for i := range in.Model.Layers {
 		in.Model.Layers[i].KVElems = 2 * int64(c.Heads.KV) * int64(c.Heads.Dim)

@@ -41,7 +41,7 @@ func TestPlanInputDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.MaxSeqs != 32 || in.MaxTokens != 512 || in.MaxLogits != 64 || in.MaxContext != 0 || len(in.Model.Layers) != 6 || !in.Model.Tied {
+	if in.MaxSeqs != 32 || in.MaxTokens != 512 || in.MaxLogits != 512 || in.MaxContext != 0 || len(in.Model.Layers) != 6 || !in.Model.Tied {
 		t.Errorf("%+v", in)
 	}
 	if d := in.Devices[0]; d.Reserve != d.Info.FreeBytes/8 || d.Reserve == 0 {
