@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // ConfigFile gives the values of a config.json by key, checked. The first
@@ -262,12 +261,14 @@ func (c *ConfigFile) Object(key string) *ConfigFile {
 	return &ConfigFile{c.file, c.prefix + key + ".", keys, c.err}
 }
 
-// Keys in order.
-func (c *ConfigFile) Keys() []string {
-	keys := make([]string, 0, len(c.keys))
-	for k := range c.keys {
-		keys = append(keys, k)
+// Objects lists the keys whose values are objects, sorted.
+func (c *ConfigFile) Objects() []string {
+	var keys []string
+	for k, v := range c.keys {
+		if v.Kind() == '{' {
+			keys = append(keys, k)
+		}
 	}
-	slices.SortFunc(keys, strings.Compare)
+	slices.Sort(keys)
 	return keys
 }

@@ -40,6 +40,9 @@ func readRotary(c *models.ConfigFile, dim, context int) Rotary {
 		}
 		r.Theta = p.Positive("rope_theta", r.Theta)
 		partial = p.Float("partial_rotary_factor", partial)
+		for _, key := range p.Objects() {
+			p.Fail(key, "is an object: rotary settings for each layer type are not supported")
+		}
 		r.readScaling(c, p, context)
 	}
 	if partial != 1 {

@@ -138,6 +138,7 @@ func TestRotaryFaults(t *testing.T) {
 		{map[string]any{"rope_scaling": map[string]any{"type": "llama3", "factor": 8, "low_freq_factor": 4}}, "high_freq_factor is missing"},
 		{map[string]any{"rope_parameters": map[string]any{"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 0}}, "original_max_position_embeddings is 0, outside 1 to"},
 		{map[string]any{"rope_parameters": map[string]any{"rope_type": "yarn", "factor": 8}, "rope_theta": 1}, "rope_theta is 1, with which yarn"},
+		{map[string]any{"rope_parameters": map[string]any{"full_attention": map[string]any{"rope_theta": 1}}}, "rope_parameters.full_attention is an object"},
 		{map[string]any{"rope_parameters": map[string]any{"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"},
 	} {
 		cfg := parse(t, c.keys)

@@ -18,7 +18,7 @@ const (
 	maxVocab     = 1 << 24
 	maxHeads     = 1 << 14
 	maxHeadDim   = 1 << 13
-	maxPositions = 1 << 30
+	maxPositions = 1 << 30 // a longer context is cut to this
 )
 
 // Names of tensors outside the layers.
@@ -89,12 +89,12 @@ func ReadSpec(c *models.ConfigFile, d Defaults) Spec {
 		c.Fail("head_dim", "is %d: rotary positions need an even number", dim)
 	}
 	s.Heads = kernels.Heads{Q: q, KV: kv, Dim: dim}
-	s.MaxPositions = c.Int("max_position_embeddings", d.MaxPositions, 1, maxPositions)
+	context := c.Int("max_position_embeddings", d.MaxPositions, 1, 1<<53)
 	s.Tied = c.Bool("tie_word_embeddings", false)
 	s.Eps = readEps(c)
 	s.Activation = readActivation(c)
-	s.Rotary = readRotary(c, dim, s.MaxPositions)
-	s.MaxPositions = s.Rotary.reach(s.MaxPositions)
+	s.Rotary = readRotary(c, dim, context)
+	s.MaxPositions = min(s.Rotary.reach(context), maxPositions)
 	s.StopIDs = c.IDs("eos_token_id")
 	return s
 }
