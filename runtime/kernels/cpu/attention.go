@@ -202,6 +202,7 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 	scores := grow(&w.scores, rows*partLen)
 	w.scores = scores
 	a.ldx, a.ldw, a.ldd = uintptr(h.Dim)*4, 0, partLen*4
+	a.ahead = 0
 	a.k, a.step, a.add = uintptr(h.Dim), uintptr(panelStep[t.pages.format]), 0
 	for p := p0; p < p1; p++ {
 		a.x, a.dst = unsafe.Pointer(&w.q[0]), unsafe.Pointer(&scores[p*kernels.BlockSize])

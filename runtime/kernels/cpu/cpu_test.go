@@ -53,3 +53,18 @@ func TestSuite(t *testing.T) {
 		})
 	}
 }
+
+func BenchmarkSuite(b *testing.B) {
+	for _, threads := range []int{1, defaultThreads()} {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			kerneltest.Bench(b, func(t testing.TB) kernels.Backend {
+				c, err := Open(Options{Threads: threads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Device().Close() })
+				return c
+			})
+		})
+	}
+}

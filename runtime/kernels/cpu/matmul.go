@@ -81,6 +81,7 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 	}
 	a.ldx, a.ldd = uintptr(cols)*4, uintptr(ldd)*4
 	a.ldw, a.step = uintptr(t.w.panelBytes()), uintptr(panelStep[t.w.format])
+	a.ahead = 0
 	for ; lo < hi; lo += step {
 		p := min(step, hi-lo)
 		for k := 0; k < cols; k += c {
@@ -91,13 +92,16 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 			w := unsafe.Add(t.w.at(lo), k/t.w.pairK()*panelStep[t.w.format])
 			if n <= t.mm.maxRows {
 				a.x, a.w, a.dst = unsafe.Pointer(&t.x[row*cols+k]), w, unsafe.Pointer(&dst[0])
+				if a.ahead = uintptr(c / t.w.pairK() * panelStep[t.w.format]); c >= cols {
+					a.ahead = a.ldw * uintptr(p) // the next panels
+				}
 				t.mm.mulTile(a, t.w.format, n, p)
 				continue
 			}
 			for i := 0; i < p; {
 				wide := min(t.mm.widest(t.w.format, t.mm.maxRows), p-i)
 				a.x, a.dst = unsafe.Pointer(&t.x[row*cols+k]), unsafe.Pointer(&dst[i*lanes])
-				a.w = unsafe.Add(w, a.ldw*uintptr(i))
+				a.w, a.ahead = unsafe.Add(w, a.ldw*uintptr(i)), a.ldw*uintptr(wide)
 				t.mm.mul(a, t.w.format, n, wide)
 				i += wide
 			}

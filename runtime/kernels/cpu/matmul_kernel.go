@@ -27,16 +27,17 @@ const lanes = 16
 //
 // The assembly knows the offsets of the fields.
 type mmArgs struct {
-	x    unsafe.Pointer // 0: float32
-	ldx  uintptr        // 8: bytes from row to row
-	w    unsafe.Pointer // 16
-	ldw  uintptr        // 24: bytes from panel to panel
-	dst  unsafe.Pointer // 32: float32
-	ldd  uintptr        // 40: bytes from row to row
-	k    uintptr        // 48: ≥ 0
-	step uintptr        // 56
-	add  uintptr        // 64: 0 to overwrite dst, 1 to add to it
-	rows uintptr        // for the kernels in Go, which come in one shape
+	x     unsafe.Pointer // 0: float32
+	ldx   uintptr        // 8: bytes from row to row
+	w     unsafe.Pointer // 16
+	ldw   uintptr        // 24: bytes from panel to panel
+	dst   unsafe.Pointer // 32: float32
+	ldd   uintptr        // 40: bytes from row to row
+	k     uintptr        // 48: ≥ 0
+	step  uintptr        // 56
+	add   uintptr        // 64: 0 to overwrite dst, 1 to add to it
+	ahead uintptr        // 72: bytes from the weights to those that will be wanted soon
+	rows  uintptr        // for the kernels in Go, which come in one shape
 }
 
 // mmSet is the kernels of one instruction set: kernels[format][rows][log2
@@ -57,6 +58,9 @@ func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
 		if r > s.maxRows {
 			n := (r + s.maxRows - 1) / s.maxRows
 			r = (r + n - 1) / n
+		}
+		if at > 0 {
+			a.ahead = 0 // they were on their way with the first tile
 		}
 		a.x = unsafe.Add(x, uintptr(at)*a.ldx)
 		a.dst = unsafe.Add(dst, uintptr(at)*a.ldd)

@@ -197,12 +197,26 @@ func (g *gen) fma(row, panel int) {
 
 // pair multiplies two k and moves the weights on.
 func (g *gen) pair(off int) {
+	if g.rows > 1 { // one row reads enough panels at a time without
+		g.prefetch()
+	}
 	g.one(off, false)
 	if formats[g.f] != "BF16" {
 		g.advance()
 	}
 	g.one(off+4, true)
 	g.advance()
+}
+
+// prefetch touches what comes later in each panel's place: few panels at a
+// time are too few streams to draw all that the memory can give.
+func (g *gen) prefetch() {
+	if g.panels > 1 {
+		g.op("LEAQ (BX)(R14*1), R15")
+	}
+	for p := range g.panels {
+		g.op("PREFETCHT0 %s", []string{"(BX)(R14*1)", "(R15)(R11*1)", "(R15)(R11*2)", "(R15)(R12*1)"}[p])
+	}
 }
 
 func (g *gen) advance() {
@@ -228,6 +242,7 @@ func (g *gen) kernel(f, rows, log2p int) {
 	}
 	g.op("MOVQ 48(AX), CX")
 	g.op("MOVQ 56(AX), R8")
+	g.op("MOVQ 72(AX), R14")
 	if rows > 3 {
 		g.op("LEAQ (R9)(R9*2), R10")
 		for i := 1; 3*i < rows; i++ {
