@@ -160,15 +160,14 @@ func rangeText(lo, hi int64) string {
 
 // wholeNumber reads a JSON number that is an integer of 64 bits.
 func wholeNumber(text string) (int64, bool) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, true
-	}
-	if !strings.ContainsAny(text, ".eE") {
-		return 0, false // too large
+	if !strings.ContainsAny(text, "eE") {
+		whole, fraction, _ := strings.Cut(text, ".")
+		n, err := strconv.ParseInt(whole, 10, 64)
+		return n, err == nil && strings.Trim(fraction, "0") == ""
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	// Beyond 2^53 a float no longer says which integer was meant.
-	if err != nil || x != math.Trunc(x) || math.Abs(x) > 1<<53 {
+	// From 2^53 on a float no longer says which integer was meant.
+	if err != nil || x != math.Trunc(x) || math.Abs(x) >= 1<<53 {
 		return 0, false
 	}
 	return int64(x), true

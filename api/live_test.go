@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,16 @@ func mustPost(t *testing.T, url, body string) (status int, answer string, h http
 	return resp.StatusCode, string(b), resp.Header
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(func(int) {})) }
+// TestMain fails when a goroutine is left after all tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 func await(t *testing.T, what string, ch <-chan struct{}) {
 	t.Helper()
@@ -373,4 +383,74 @@ func TestDrainTimesOut(t *testing.T) {
 	if answer := <-got; !strings.HasPrefix(answer, "503") {
 		t.Errorf("the running request got %s", answer)
 	}
+}
+
+// A route that answers without reading the body does not wait for it for ever.
+func TestUnreadBodyEnds(t *testing.T) {
+	s := New(Config{APIKeys: []string{"k"}, Limits: Limits{BodyTimeout: 200 * time.Millisecond}, Log: zerolog.Nop()})
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	b, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 401") {
+		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+// Many streams with random disconnects: every answer that is read to its end
+// is the answer of its prompt.
+func TestManyStreamsWithDisconnects(t *testing.T) {
+	_, srv := newLive(t, Limits{}, func(ctx context.Context, r engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		for i := range 20 {
+			if err := emit(token1(fmt.Sprintf("%d.%d ", len(r.Prompt), i))); err != nil {
+				return engine.Result{}, err
+			}
+			if i%5 == 0 {
+				select {
+				case <-time.After(time.Millisecond):
+				case <-ctx.Done():
+					return engine.Result{}, ctx.Err()
+				}
+			}
+		}
+		return stopped, nil
+	})
+	var clients sync.WaitGroup
+	for k := range 100 {
+		clients.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			text := strings.Repeat("x", k)
+			resp, err := post(t, ctx, srv.URL+"/v1/completions", `{"prompt":"p`+text+`","stream":true}`)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if k%3 == 0 {
+				_, _ = io.CopyN(io.Discard, resp.Body, int64(k*7))
+				return // goes away in the middle
+			}
+			b, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			list, done := events(t, string(b))
+			var want strings.Builder
+			for i := range 20 {
+				fmt.Fprintf(&want, "%d.%d ", k+1, i)
+			}
+			if got := joined(list, "choices.0.text"); got != want.String() || !done {
+				t.Errorf("stream %d: %q", k, got)
+			}
+		})
+	}
+	clients.Wait()
 }
