@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -83,7 +84,7 @@ func printReport(out io.Writer, r models.Report) error {
 		if r.Config != nil && !t.Used {
 			note = "not used"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", t.Name, t.DType, t.Shape, t.Offset, t.Bytes, note)
+		fmt.Fprintf(w, "%s\t%s\t%v\t%d\t%d\t%s\n", printable(t.Name), t.DType, t.Shape, t.Offset, t.Bytes, note)
 	}
 	for _, t := range r.Missing {
 		fmt.Fprintf(w, "%s\t\t%v\t\t\tMISSING\n", t.Name, t.Shape)
@@ -92,6 +93,14 @@ func printReport(out io.Writer, r models.Report) error {
 		fmt.Fprintf(w, "\nnot used: %s\n", note)
 	}
 	return w.Flush()
+}
+
+// printable keeps names from a file from steering the terminal or the table.
+func printable(name string) string {
+	if q := strconv.Quote(name); len(q) != len(name)+2 {
+		return q
+	}
+	return name
 }
 
 // size is like "1.5 GiB".
