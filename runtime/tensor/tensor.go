@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,7 @@ func Of(dims ...int) Shape {
 	s := Shape{rank: len(dims)}
 	for i, d := range dims {
 		if d < 0 {
-			panic(fmt.Sprintf("tensor: negative dimension in %v", dims))
+			panic(fmt.Sprintf("tensor: negative dimension in %v", slices.Clone(dims))) // dims itself stays on the stack
 		}
 		s.dims[i] = d
 	}

@@ -62,3 +62,12 @@ func TestRows(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+var sink Shape
+
+func TestShapesDoNotAllocate(t *testing.T) {
+	n := 3
+	if a := testing.AllocsPerRun(10, func() { sink = Of(n, 4) }); a != 0 {
+		t.Fatalf("making a Shape allocates %v times", a)
+	}
+}
