@@ -65,8 +65,9 @@ type attention struct {
 
 func (o *ops) Attention(a kernels.AttentionArgs) {
 	h, rows := a.Heads, len(o.batch.Positions)
-	must(isMatrix(a.Dst, rows, h.Q*h.Dim) && isMatrix(a.QKV, rows, h.Cols()) && a.Window >= 0,
-		"Attention", a.Dst, a.QKV)
+	if !(isMatrix(a.Dst, rows, h.Q*h.Dim) && isMatrix(a.QKV, rows, h.Cols()) && a.Window >= 0) {
+		mismatch("Attention", a.Dst, a.QKV)
+	}
 	t := &o.attention
 	t.path, t.batch, t.pages = o.path, o.batch, newPages("Attention", a.KV, h)
 	t.dst, t.qkv, t.window, t.scale = floats(a.Dst), floats(a.QKV), a.Window, a.Scale

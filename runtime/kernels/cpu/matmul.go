@@ -30,8 +30,10 @@ type matMul struct {
 func (o *ops) MatMul(a kernels.MatMulArgs) {
 	w := a.W.(*weight)
 	rows := a.X.Shape.Dim(0)
-	must(isMatrix(a.Dst, rows, w.rows) && isMatrix(a.X, rows, w.cols) &&
-		(a.Bias.IsNone() || isVector(a.Bias, w.rows)), "MatMul", a.Dst, a.X, a.Bias)
+	if !(isMatrix(a.Dst, rows, w.rows) && isMatrix(a.X, rows, w.cols) &&
+		(a.Bias.IsNone() || isVector(a.Bias, w.rows))) {
+		mismatch("MatMul", a.Dst, a.X, a.Bias)
+	}
 	t := &o.matMul
 	*t = matMul{mm: o.path.mm, w: w, x: floats(a.X), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
 	if rows == 0 {

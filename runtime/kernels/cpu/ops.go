@@ -76,7 +76,9 @@ func (o *ops) byRow(t rowsTask, rows int) {
 
 func (o *ops) Embed(dst tensor.Tensor, table kernels.Weight) {
 	w := table.(*weight)
-	must(isMatrix(dst, len(o.batch.Tokens), w.cols), "Embed", dst)
+	if !(isMatrix(dst, len(o.batch.Tokens), w.cols)) {
+		mismatch("Embed", dst)
+	}
 	o.byRow(rowsTask{do: embedRow, dst: floats(dst), from: w, ids: o.batch.Tokens, n: 4 * w.cols}, len(o.batch.Tokens))
 }
 
@@ -90,7 +92,9 @@ func embedRow(t *rowsTask, i int) {
 
 func (o *ops) RMSNorm(dst, x, w tensor.Tensor, eps float32) {
 	rows, n := x.Shape.Dim(0), x.Shape.Dim(1)
-	must(isMatrix(x, rows, n) && dst.Shape == x.Shape && isVector(w, n), "RMSNorm", dst, x, w)
+	if !(isMatrix(x, rows, n) && dst.Shape == x.Shape && isVector(w, n)) {
+		mismatch("RMSNorm", dst, x, w)
+	}
 	o.byRow(rowsTask{do: normRow, dst: floats(dst), x: floats(x), w: floats(w), eps: eps, n: n}, rows)
 }
 
@@ -100,7 +104,9 @@ func normRow(t *rowsTask, i int) {
 
 func (o *ops) GatedAct(dst, gateUp tensor.Tensor, act kernels.Activation) {
 	rows, n := gateUp.Shape.Dim(0), gateUp.Shape.Dim(1)
-	must(isMatrix(dst, rows, n/2) && isMatrix(gateUp, rows, n/2*2) && act <= kernels.GELUTanh, "GatedAct", dst, gateUp)
+	if !(isMatrix(dst, rows, n/2) && isMatrix(gateUp, rows, n/2*2) && act <= kernels.GELUTanh) {
+		mismatch("GatedAct", dst, gateUp)
+	}
 	o.byRow(rowsTask{do: gateRow, dst: floats(dst), x: floats(gateUp), act: act, n: n}, rows)
 }
 
@@ -111,7 +117,9 @@ func gateRow(t *rowsTask, i int) {
 
 func (o *ops) GatherRows(dst, src tensor.Tensor) {
 	n := src.Shape.Dim(1)
-	must(isMatrix(dst, len(o.batch.Logits), n) && dst.DType == src.DType, "GatherRows", dst, src)
+	if !(isMatrix(dst, len(o.batch.Logits), n) && dst.DType == src.DType) {
+		mismatch("GatherRows", dst, src)
+	}
 	to, from := mem(dst), mem(src)
 	size := n * src.DType.Bits() / 8
 	for r, t := range o.batch.Logits {
@@ -122,7 +130,9 @@ func (o *ops) GatherRows(dst, src tensor.Tensor) {
 // Argmax: a NaN is never the largest; a row without any number gives 0.
 func (o *ops) Argmax(dst, logits tensor.Tensor) {
 	rows, n := logits.Shape.Dim(0), logits.Shape.Dim(1)
-	must(isVector(dst, rows) && dst.DType == tensor.I32 && isMatrix(logits, rows, n), "Argmax", dst, logits)
+	if !(isVector(dst, rows) && dst.DType == tensor.I32 && isMatrix(logits, rows, n)) {
+		mismatch("Argmax", dst, logits)
+	}
 	o.byRow(rowsTask{do: argmaxRow, x: floats(logits), n: n, out: mem(dst)}, rows)
 }
 
@@ -161,12 +171,8 @@ func (d *digestTask) run(_ *worker, lo, hi int) {
 	d.sums[1].Add(s[1])
 }
 
-// must panics with the op's name when operands do not fit together: that is a
-// programming error.
-func must(ok bool, op string, ts ...tensor.Tensor) {
-	if ok {
-		return
-	}
+// mismatch panics: operands that do not fit together are a programming error.
+func mismatch(op string, ts ...tensor.Tensor) {
 	s := "cpu: " + op + ": operands do not fit together:"
 	for _, t := range ts {
 		s += fmt.Sprintf(" %v%v", t.DType, t.Shape)

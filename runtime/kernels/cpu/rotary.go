@@ -24,8 +24,10 @@ type pages struct {
 }
 
 func newPages(op string, kv kernels.KVLayer, h kernels.Heads) pages {
-	must(kv.K.Shape == tensor.Of(kv.K.Shape.Dim(0), h.KV, kernels.BlockSize, h.Dim) && kv.V.Shape == kv.K.Shape &&
-		kv.V.DType == kv.K.DType && h.Dim%2 == 0 && h.KV > 0 && h.Q%h.KV == 0, op, kv.K, kv.V)
+	if !(kv.K.Shape == tensor.Of(kv.K.Shape.Dim(0), h.KV, kernels.BlockSize, h.Dim) && kv.V.Shape == kv.K.Shape &&
+		kv.V.DType == kv.K.DType && h.Dim%2 == 0 && h.KV > 0 && h.Q%h.KV == 0) {
+		mismatch(op, kv.K, kv.V)
+	}
 	p := pages{k: mem(kv.K), v: mem(kv.V), heads: h}
 	switch kv.K.DType {
 	case tensor.BF16:
@@ -85,9 +87,10 @@ type rotary struct {
 
 func (o *ops) Rotary(a kernels.RotaryArgs) {
 	h, rows, half := a.Heads, len(o.batch.Positions), a.Cos.Shape.Dim(1)
-	must(isMatrix(a.QKV, rows, h.Cols()) && a.Sin.Shape == a.Cos.Shape && 2*half <= h.Dim &&
-		(a.QNorm.IsNone() || isVector(a.QNorm, h.Dim)) && (a.KNorm.IsNone() || isVector(a.KNorm, h.Dim)),
-		"Rotary", a.QKV, a.Cos, a.Sin, a.QNorm, a.KNorm)
+	if !(isMatrix(a.QKV, rows, h.Cols()) && a.Sin.Shape == a.Cos.Shape && 2*half <= h.Dim &&
+		(a.QNorm.IsNone() || isVector(a.QNorm, h.Dim)) && (a.KNorm.IsNone() || isVector(a.KNorm, h.Dim))) {
+		mismatch("Rotary", a.QKV, a.Cos, a.Sin, a.QNorm, a.KNorm)
+	}
 	o.rotary = rotary{
 		vec: o.path.vec, batch: o.batch, pages: newPages("Rotary", a.KV, h), qkv: floats(a.QKV),
 		qNorm: floats(a.QNorm), kNorm: floats(a.KNorm), cos: floats(a.Cos), sin: floats(a.Sin), half: half, eps: a.Eps,
