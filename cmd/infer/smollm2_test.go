@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"infer/models/modelstest"
+)
+
+// The real small model at the shell, from text to text: tokenizer, chat
+// template, weights, greedy ids, detokenizer, and perplexity by the recipe.
+func TestSmolLM2AtTheShell(t *testing.T) {
+	dir := os.Getenv(modelstest.SmolLM2Env)
+	if dir == "" {
+		t.Skipf("%s is not set: the weights of the real small model are not in the repository", modelstest.SmolLM2Env)
+	}
+	var want struct {
+		Prompts []struct {
+			Kind     string
+			Messages json.RawMessage
+			Prompt   string
+			IDs      []int32
+			Greedy   []int32 `json:"greedy_ids"`
+			Text     string
+			TextAll  string `json:"text_all"`
+			Margin   []float64
+		}
+		Perplexity struct {
+			IDs        []int32
+			Context    int
+			Perplexity float64
+		}
+	}
+	modelstest.ReadGzip(t, os.DirFS("../../models/modelstest/testdata/smollm2"), "expected.json.gz", &want)
+	for n, p := range want.Prompts {
+		if p.Kind == "chat" {
+			file := filepath.Join(t.TempDir(), "messages.json")
+			if err := os.WriteFile(file, p.Messages, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := infer(t, "template", dir, "--messages", file); got != p.Prompt {
+				t.Errorf("prompt %d: template gives %q, want %q", n, got, p.Prompt)
+			}
+		}
+		var ids idsJSON
+		decode(t, infer(t, "tokenize", dir, p.Prompt, "--json", "--no-special"), &ids)
+		if !slices.Equal(ids.IDs, p.IDs) {
+			t.Errorf("prompt %d: ids %v, want %v", n, ids.IDs, p.IDs)
+		}
+		list := strings.ReplaceAll(strings.Trim(fmt.Sprint(p.IDs), "[]"), " ", ",")
+		args := []string{"run", dir, "--ids", list, "--json", "--precision", "f32", "--temperature", "0", "--max-tokens", fmt.Sprint(len(p.Greedy))}
+		var r runOutput
+		decode(t, infer(t, append(args, "--ignore-eos")...), &r)
+		// Where the best two are this close, float32 does not decide.
+		end := slices.IndexFunc(p.Margin, func(m float64) bool { return m < 0.002 })
+		if end < 0 {
+			end = len(p.Greedy)
+		}
+		if !slices.Equal(r.IDs[:end], p.Greedy[:end]) {
+			t.Errorf("prompt %d: greedy ids %v, want %v", n, r.IDs, p.Greedy)
+		}
+		if end < len(p.Greedy) {
+			continue
+		}
+		decode(t, infer(t, args...), &r)
+		if r.Text != p.Text {
+			t.Errorf("prompt %d: text %q, want %q", n, r.Text, p.Text)
+		}
+	}
+
+	p := want.Perplexity
+	ids, err := json.Marshal(p.IDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ids.json")
+	if err := os.WriteFile(file, ids, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var s scoreOutput
+	decode(t, infer(t, "score", dir, "--ids", file, "--json", "--top-k", "0", "--precision", "f32", "--window", fmt.Sprint(p.Context)), &s)
+	if s.Perplexity == nil || !(math.Abs(*s.Perplexity-p.Perplexity) <= 0.002) {
+		t.Errorf("perplexity %v, want %v", s.Perplexity, p.Perplexity)
+	}
+}
