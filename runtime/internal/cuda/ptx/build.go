@@ -19,17 +19,18 @@ const (
 
 // inst is a statement ready to run.
 type inst struct {
-	exec  exec
-	need  func(w *warp) uint32 // kSync, kBar: lanes that must arrive together; nil: all live
-	kind  instKind
-	guard int32  // predicate number; -1: none
-	inv   uint32 // xor of the guard: all ones for @!p
-	next  int32
-	to    int32 // kBra
-	table []int32
-	index uintptr // kBrx: slot of the index
-	bar   *barrierOp
-	src   *stmt
+	exec   exec
+	need   func(w *warp, m uint32) uint32 // kSync: lanes that must arrive with those of m; nil: all live
+	kind   instKind
+	guard  int32  // predicate number; -1: none
+	inv    uint32 // xor of the guard: all ones for @!p
+	next   int32
+	to     int32 // kBra
+	table  []int32
+	index  uintptr // kBrx: slot of the index
+	bar    *barrierOp
+	member uintptr // kSync with need: slot of the member mask
+	src    *stmt
 
 	class  Class
 	space  space
@@ -185,6 +186,9 @@ func (b *builder) inst(s *stmt, start map[int]int32) {
 	in.exec = build(b)
 	if in.exec == nil {
 		b.fail("this form of %s is not supported", s.op)
+	}
+	if in.need != nil {
+		in.exec = bySet(in.member, in.exec)
 	}
 }
 

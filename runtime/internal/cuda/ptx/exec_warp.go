@@ -2,17 +2,44 @@ package ptx
 
 import "math/bits"
 
-// member makes the instruction wait for the lanes of operand i, a member mask.
+// member makes the instruction wait for the lanes that its executing lanes name
+// in operand i, their member masks. Lanes may come with different masks: each
+// set then executes on its own.
 func (b *builder) member(i int) {
 	b.in.kind = kSync
 	mask := b.src(i, tB32)
-	b.in.need = func(w *warp) uint32 {
-		l := lowest(w.active)
-		v := view[uint32](w, mask)[l]
-		if v>>l&1 == 0 {
-			w.fail(FaultIllegalOperand, l, "the member mask %#x does not name the thread that executes", v)
+	b.in.member = mask
+	b.in.need = func(w *warp, m uint32) uint32 {
+		v := view[uint32](w, mask)
+		need := uint32(0)
+		for left := m; left != 0; {
+			l := lane(&left)
+			if v[l]>>l&1 == 0 {
+				w.fail(FaultIllegalOperand, l, "the member mask %#x does not name the thread that executes", v[l])
+				return 0
+			}
+			need |= v[l]
 		}
-		return v
+		return need
+	}
+}
+
+// bySet runs exec for each set of lanes that have the same member mask.
+func bySet(mask uintptr, run exec) exec {
+	return func(w *warp, m uint32) {
+		v := view[uint32](w, mask)
+		for m != 0 {
+			first := v[lowest(m)]
+			set := uint32(0)
+			for left := m; left != 0; {
+				l := lane(&left)
+				set |= bit(v[l] == first) << l
+			}
+			if run(w, set); w.fault != nil {
+				return
+			}
+			m &^= set
+		}
 	}
 }
 

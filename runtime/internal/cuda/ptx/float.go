@@ -203,11 +203,18 @@ func roundOdd(a, b, s float64) float64 {
 func fma32(a, b, c float32) float32 {
 	p := float64(a) * float64(b) // exact: 48 bits
 	s := p + float64(c)
-	// s rounds again to 24 bits: only a tie, or a subnormal result, can differ.
-	if low := math.Float64bits(s) & 0x1fffffff; low == 0x10000000 || s < 0x1p-125 && s > -0x1p-125 {
+	if doubleRounds(s) {
 		s = roundOdd(p, float64(c), s)
 	}
 	return float32(s)
+}
+
+// doubleRounds says whether rounding s, itself rounded to float64, to float32
+// can differ from rounding once: s is midway between two of them, or so small
+// that the result may be subnormal.
+func doubleRounds(s float64) bool {
+	b := math.Float64bits(s)
+	return b&0x1fffffff == 0x10000000 || b<<1 < 898<<53
 }
 
 // fmaOdd is a*b+c rounded to odd, where a*b is exact.

@@ -210,7 +210,12 @@ func opFma32(d, a, b, c uintptr) exec {
 		x, y, z, u := view[float32](w, d), view[float32](w, a), view[float32](w, b), view[float32](w, c)
 		if m == allLanes {
 			for l := range x {
-				x[l] = fma32(y[l], z[l], u[l])
+				s := float64(y[l])*float64(z[l]) + float64(u[l])
+				if doubleRounds(s) {
+					x[l] = fma32(y[l], z[l], u[l])
+				} else {
+					x[l] = float32(s)
+				}
 			}
 			return
 		}

@@ -212,7 +212,7 @@ func (w *warp) resume(pc int32) {
 func (w *warp) gather(in *inst, m uint32, c *count) uint32 {
 	need := w.live
 	if in.need != nil {
-		if need = in.need(w) & w.live; w.fault != nil {
+		if need = in.need(w, m) & w.live; w.fault != nil {
 			return 0
 		}
 	}
