@@ -109,7 +109,8 @@ func (b *blockRun) run(ctx context.Context, n int) *Fault {
 				if w.state == warpReady {
 					// A whole slice without an end: see whether to go on.
 					if err := ctx.Err(); err != nil {
-						f := w.fail(FaultBudget, bits.TrailingZeros32(w.active), "%v", err)
+						f := w.fail(FaultBudget, bits.TrailingZeros32(w.active), "cancelled")
+						f.cause = err
 						return f
 					}
 				}

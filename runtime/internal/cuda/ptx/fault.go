@@ -52,7 +52,8 @@ type Fault struct {
 	OtherSource string
 	OtherInst   string
 
-	order int // block number, to choose among workers
+	order int   // block number, to choose among workers
+	cause error // the context's, if the launch was cancelled
 }
 
 func (f *Fault) Error() string {

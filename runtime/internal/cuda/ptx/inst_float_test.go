@@ -282,6 +282,6 @@ func TestHalfArithmetic(t *testing.T) {
 			{"mov.b32 %a, {%x, %y}; mov.b32 %b, {%y, %z}; mul.rn." + kind + "x2 %a, %a, %b; mov.b32 {%x, %w}, %a;", kind,
 				ref(func(_, b, c float64) (float64, float64, float64) { return b, c, math.Copysign(0, b*c) })},
 		})
-		
+
 	}
 }

@@ -121,7 +121,11 @@ func (k *Kernel) Launch(ctx context.Context, cfg Config, params []byte, mem Memo
 				report(n, nil, fmt.Errorf("ptx: kernel %s: stopped before block %d of %d: %w", k.name, n, l.blocks, err))
 				return
 			}
-			if f := b.run(ctx, n); f != nil {
+			switch f := b.run(ctx, n); {
+			case f != nil && f.cause != nil:
+				report(n, nil, fmt.Errorf("ptx: kernel %s: stopped in block %d of %d, %s: %w", k.name, n, l.blocks, place(f.Line, f.Source, f.Inst), f.cause))
+				return
+			case f != nil:
 				report(n, f, nil)
 				return
 			}

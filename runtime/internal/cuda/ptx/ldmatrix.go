@@ -59,7 +59,7 @@ func buildLdmatrix(b *builder) exec {
 	b.in.kind, b.in.bytes = kSync, 4*n // each lane receives a register a matrix
 	return func(w *warp, m uint32) {
 		if m != allLanes {
-			w.fail(FaultDivergence, lowest(^m), "lanes %#x of the warp do not execute ldmatrix, which needs all", ^m)
+			w.fail(FaultDivergence, lowest(m), "lanes %#x of the warp do not execute ldmatrix, which needs all", ^m)
 			return
 		}
 		var mat [32][8]uint16 // rows of all matrices
@@ -94,7 +94,7 @@ func buildStmatrix(b *builder) exec {
 	b.in.kind, b.in.bytes = kSync, 4*n
 	return func(w *warp, m uint32) {
 		if m != allLanes {
-			w.fail(FaultDivergence, lowest(^m), "lanes %#x of the warp do not execute stmatrix, which needs all", ^m)
+			w.fail(FaultDivergence, lowest(m), "lanes %#x of the warp do not execute stmatrix, which needs all", ^m)
 			return
 		}
 		var mat [32][8]uint16
@@ -123,7 +123,7 @@ func buildMovmatrix(b *builder) exec {
 	b.in.kind = kSync
 	return func(w *warp, m uint32) {
 		if m != allLanes {
-			w.fail(FaultDivergence, lowest(^m), "lanes %#x of the warp do not execute movmatrix, which needs all", ^m)
+			w.fail(FaultDivergence, lowest(m), "lanes %#x of the warp do not execute movmatrix, which needs all", ^m)
 			return
 		}
 		var mat [8][8]uint16

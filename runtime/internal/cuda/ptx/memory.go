@@ -391,9 +391,16 @@ func (w *warp) nearest(addr uint64) string {
 	by := append(Regions(nil), rs...)
 	sort.Slice(by, func(i, j int) bool { return by[i].Base < by[j].Base })
 	i := sort.Search(len(by), func(i int) bool { return by[i].Base > addr })
+	const far = 1 << 32 // no way of counting wrong by a little
 	if i > 0 {
 		p := by[i-1]
+		if addr-p.Base-uint64(len(p.Data)) > far {
+			return "no allocation is near"
+		}
 		return fmt.Sprintf("%d bytes behind the end of %s (%d bytes at %#x)", addr-p.Base-uint64(len(p.Data)), p.label(), len(p.Data), p.Base)
+	}
+	if by[0].Base-addr > far {
+		return "no allocation is near"
 	}
 	return fmt.Sprintf("%d bytes before %s (%d bytes at %#x)", by[0].Base-addr, by[0].label(), len(by[0].Data), by[0].Base)
 }

@@ -105,7 +105,7 @@ func buildMma(b *builder) exec {
 	}
 	return func(w *warp, m uint32) {
 		if m != allLanes {
-			w.fail(FaultDivergence, lowest(^m), "lanes %#x of the warp do not execute a matrix product, which needs all", ^m)
+			w.fail(FaultDivergence, lowest(m), "lanes %#x of the warp do not execute a matrix product, which needs all", ^m)
 			return
 		}
 		var sum [16][8]float64

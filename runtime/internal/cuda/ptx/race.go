@@ -205,6 +205,9 @@ func (s *shadow) store(w *warp, l int, addr uint64, size int, atomic, inFlight, 
 			s.report(w, l, a, FaultRace, c.rThread, c.rPC, "write after a read")
 			return
 		}
+		if atomic && c.wThread == me && c.flags&cellAtomic == 0 && c.wClock >= s.full[w.num] && c.wClock >= s.begin {
+			continue // the thread's own plain write still stands against the others' atomics
+		}
 		c.wClock, c.wThread, c.wPC = s.now[w.num], me, w.pc
 		c.flags &^= cellAtomic | cellInFlight
 		if atomic {
