@@ -58,9 +58,8 @@ func pullEvents(p *progress, log zerolog.Logger) hub.Events {
 	var mu sync.Mutex
 	seen := make(map[string]int64) // bytes of each file
 	return hub.Events{
-		Plan: func(repo, commit string, files int, total, have int64) {
+		Plan: func(repo, _ string, _ int, total, _ int64) {
 			p.begin("downloading "+repo, total)
-			p.add(have)
 		},
 		Progress: func(file string, done, _ int64) {
 			mu.Lock()

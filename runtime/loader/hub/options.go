@@ -141,7 +141,8 @@ func isTrue(s string) bool {
 
 // Events are called as a download goes on; any may be nil. Progress and Retry come from several goroutines at a time.
 type Events struct {
-	// Plan comes once, before the first download: the commit, the number of files, their bytes in all and how many are here already.
+	// Plan comes once, before the first Progress: the commit, the number of files, their bytes in all and how many of these are here
+	// already. Progress counts those too.
 	Plan func(repo, commit string, files int, total, have int64)
 	// Progress has the bytes of a file that are here. The last call for a file has done equal to size.
 	Progress func(file string, done, size int64)

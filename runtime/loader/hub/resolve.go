@@ -89,7 +89,7 @@ func (c *client) pull(ctx context.Context, store cache, r Repo, l listing) error
 		if m.size > maxIndex {
 			return fmt.Errorf("%s: %s has %d bytes, more than the limit of %d", r, indexName, m.size, maxIndex)
 		}
-		if err := c.fetch(ctx, store, r, l.commit, m); err != nil {
+		if err := c.quiet().fetch(ctx, store, r, l.commit, m); err != nil {
 			return fmt.Errorf("%s: %w", r, err)
 		}
 		if shards, err = readIndex(store.pointer(l.commit, indexName)); err != nil {
@@ -112,6 +112,13 @@ func (c *client) pull(ctx context.Context, store cache, r Repo, l listing) error
 	}
 	// Last, so that the revision points to a commit only once it is complete.
 	return store.writeRef(r.Revision, l.commit)
+}
+
+// quiet reports no progress: the plan is not known yet.
+func (c *client) quiet() *client {
+	q := *c
+	q.ev.Progress = nil
+	return &q
 }
 
 // heads asks what the hub announces of each file.

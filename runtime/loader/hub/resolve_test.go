@@ -160,9 +160,26 @@ func TestShards(t *testing.T) {
 	h := newFakeHub(t)
 	sharded(h, `{"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors","c":"model-00001-of-00002.safetensors"}}`)
 	opt := h.options(t)
-	dir, err := Resolve(context.Background(), "org/name", opt, Events{})
+	var mu sync.Mutex
+	total, seen := int64(-1), map[string]int64{}
+	dir, err := Resolve(context.Background(), "org/name", opt, Events{
+		Plan: func(_, _ string, _ int, bytes, _ int64) { total = bytes },
+		Progress: func(f string, done, _ int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[f] = done; total < 0 {
+				t.Errorf("progress of %s before the plan", f)
+			}
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, n := range seen {
+		total -= n
+	}
+	if total != 0 {
+		t.Errorf("the progress of all files is %d bytes short of the plan", total)
 	}
 	for _, name := range []string{"model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(b, h.files[name]) {

@@ -123,6 +123,9 @@ func toInt(v Value, base int) (Value, bool) {
 	if i, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), base, 64); err == nil {
 		return i, true
 	}
+	if b, ok := new(big.Int).SetString(strings.ReplaceAll(s, "_", ""), base); ok && len(s) <= maxJSONDigits {
+		return b, true
+	}
 	if f, err := strconv.ParseFloat(s, 64); err == nil && base == 10 {
 		return toInt(f, 10)
 	}

@@ -68,6 +68,7 @@ a("{{ n }}|{{ t }}|{{ i }}|{{ f }}|{{ tf }}|{{ big }}|{{ ef }}|{{ sf }}|{{ l }}|
  "{{ l[i] }}|{{ l[t] }}|{{ l[1.0] }}|{{ s['x'] }}|{{ s[1.0] }}","{{ l[1.0].x }}","{{ s[99].x }}","{{ d.items().x }}","{{ ld[0].missing.x }}","{{ ld[5].name }}","{{ 'a' is string }}{{ 'a' is in('abc') }}","{{ (1, 2) + (3,) }}{{ [1] + [2] == [1,2] }}","{{ 3 is in [1,2,3] and 'a' in 'abc' }}","{{ 'ab' in ['ab','c'] and not 'x' in 'y' }}","{{ 10 // 3 ~ '/' ~ 10 % 3 }}","{{ i > 5 and i < 10 }}{{ 5 < i < 10 }}","{{ t if t is true else f }}","{{ ('a' ~ 'b')|upper }}{{ ('a' + 'b').upper() }}{{ 'a b'.split(' ')[1] }}{{ 'a b'.split()|last }}{{ s.split('</think>')[-1].lstrip('\\n') }}{{ s.split(' ')[0].rstrip('o') }}","{{ true }}{{ True }}{{ false }}{{ none }}{{ None }}","{% set messages = [{'role':'user','content':'x'}] %}{% for m in messages %}{% if m.role == 'user' and not loop.first %}a{% else %}{{ m.content }}{% endif %}{% endfor %}{{ messages[0]['role'] }}{{ messages[-1:] }}",
  "{{ big + 1 }}"[:0]+"{{ big }}","{{ 9007199254740993 }}{{ 9007199254740993|tojson }}","{{ 1e16 }}{{ 1e15 }}{{ 123456789012345680.0 }}{{ 0.0001 }}{{ 0.00001 }}{{ -0.0 }}{{ 1e300*1e10 }}{{ 0.1+0.2 }}{{ 100000000000000000000.0 }}")
 
+T.append("{{ '12345678901234567890'|int }}{{ big|int }}{{ '1_0'|int }}")
 out = [{"src": src, **run(src, CONTEXT)} for src in dict.fromkeys(T)]
 json.dump({"context": CONTEXT, "cases": out}, sys.stdout, ensure_ascii=False, indent=0)
 print()
