@@ -189,7 +189,8 @@ func TestGeneration(t *testing.T) {
 		`{"eos_token_id":0}`:       "[0] - - - - - - -",
 		`{"temperature":-1}`:       "temperature is -1, outside 0 to",
 		`{"top_p":1.5}`:            "top_p is 1.5, outside 0 to 1",
-		`{"top_k":-1}`:             "top_k is -1, outside 0 to",
+		`{"top_k":-1}`:             "[7] - - 0 - - - -",
+		`{"top_k":-2}`:             "top_k is -2, outside -1 to",
 		`{"repetition_penalty":0}`: "repetition_penalty is 0, outside",
 		`[]`:                       "generation_config.json: is not a JSON object",
 	} {

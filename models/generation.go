@@ -55,7 +55,9 @@ func ReadGeneration(ck *loader.Checkpoint, cfg Config) (Generation, error) {
 		g.DoSample = &b
 	}
 	g.Temperature = number("temperature", 0, 1e6)
-	g.TopK = integer("top_k", 0)
+	if g.TopK = integer("top_k", -1); g.TopK != nil {
+		*g.TopK = max(*g.TopK, 0) // some files say -1 for off
+	}
 	g.TopP = number("top_p", 0, 1)
 	g.MinP = number("min_p", 0, 1)
 	g.Repetition = number("repetition_penalty", 1e-6, 1e6)
