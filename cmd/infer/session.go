@@ -121,10 +121,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	}
 
 	progress.begin("loading "+src.name, bytes)
-	var seen int64
 	runner, err := engine.Load(ctx, engine.RunnerConfig{
 		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: format,
-		Progress: func(n int64) { progress.add(n - seen); seen = n },
+		Progress: progress.add,
 	})
 	if err != nil {
 		return nil, err

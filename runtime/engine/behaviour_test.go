@@ -272,6 +272,9 @@ func TestDrain(t *testing.T) {
 	if err := e.Drain(t.Context()); err != nil {
 		t.Errorf("again: %v", err)
 	}
+	if err := errors.Join(e.Close(), e.Close()); err != nil {
+		t.Errorf("close twice: %v", err)
+	}
 }
 
 func TestDrainGivesUp(t *testing.T) {

@@ -52,9 +52,11 @@ type Engine struct {
 	idle     chan struct{} // closed when draining and no task is left
 	stats    Stats
 
-	wake chan struct{}
-	quit context.CancelFunc
-	done chan struct{}
+	wake    chan struct{}
+	quit    context.CancelFunc
+	done    chan struct{}
+	closing sync.Once
+	closed  error
 
 	// Of the step loop.
 	step  *Step
@@ -153,12 +155,7 @@ func (e *Engine) finish(t *task, why Finish, err error, now time.Time) {
 // first, they are cancelled and ctx's error is returned.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
-	if !e.draining {
-		e.draining = true
-		if len(e.tasks) == 0 {
-			close(e.idle)
-		}
-	}
+	e.drain()
 	e.mu.Unlock()
 	select {
 	case <-e.idle:
@@ -166,6 +163,16 @@ func (e *Engine) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		e.failAll(ErrDraining)
 		return context.Cause(ctx)
+	}
+}
+
+// drain refuses new requests from now on; e.mu is held.
+func (e *Engine) drain() {
+	if !e.draining {
+		e.draining = true
+		if len(e.tasks) == 0 {
+			close(e.idle)
+		}
 	}
 }
 
@@ -183,21 +190,19 @@ func (e *Engine) failAll(err error) {
 }
 
 // Close ends what runs with ErrDraining, stops the step loop and closes the
-// Runner.
+// Runner. Later calls return what the first did.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if !e.draining {
-		e.draining = true
-		if len(e.tasks) == 0 {
-			close(e.idle)
-		}
-	}
-	e.mu.Unlock()
-	e.failAll(ErrDraining)
-	e.quit()
-	<-e.done
-	e.workers.close()
-	return e.c.Runner.Close()
+	e.closing.Do(func() {
+		e.mu.Lock()
+		e.drain()
+		e.mu.Unlock()
+		e.failAll(ErrDraining)
+		e.quit()
+		<-e.done
+		e.workers.close()
+		e.closed = e.c.Runner.Close()
+	})
+	return e.closed
 }
 
 // loop computes step after step, and sleeps while there is nothing to do.

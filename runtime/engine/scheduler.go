@@ -78,10 +78,10 @@ func (s *Scheduler) Limits() Limits { return s.lim }
 // Counters so far.
 func (s *Scheduler) Counters() Counters { return s.count }
 
-// Waiting and Running are the numbers of such sequences.
+// Waiting is the number of waiting sequences.
 func (s *Scheduler) Waiting() int { return len(s.waiting) }
 
-// Running sequences.
+// Running is the number of running sequences.
 func (s *Scheduler) Running() int { return len(s.running) }
 
 // BlocksUsed is the number of blocks that live sequences hold.
@@ -190,7 +190,7 @@ func (s *Scheduler) release(q *Sequence) {
 
 // Apply commits the step: the computed tokens count, full blocks enter the
 // prefix cache, and outcomes[i] is what was sampled for the i-th row that has
-// Sample set. Sequences that ended have their Finish set and no blocks.
+// Sample set. Sequences that ended say why and have no blocks.
 func (s *Scheduler) Apply(outcomes []Outcome) {
 	s.mustBeOpen("Apply")
 	for i := range s.step.Rows {

@@ -112,4 +112,3 @@ func TestScore(t *testing.T) {
 	}
 	idle(t, e)
 }
-

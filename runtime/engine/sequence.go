@@ -22,7 +22,8 @@ func (s status) String() string {
 }
 
 // Sequence is one prompt and the tokens generated behind it, as the Scheduler
-// keeps it. The fields above the blank line are set before Submit.
+// keeps it. The exported fields are set before Submit, and belong to
+// the Scheduler from then on.
 type Sequence struct {
 	Tokens     []int32 // prompt, then output
 	MaxNew     int     // tokens to generate at most; 0: none, the prompt is only evaluated
@@ -50,14 +51,8 @@ type Sequence struct {
 	task *task // the engine's; not touched by the Scheduler
 }
 
-// Prompt is the number of prompt tokens, Output that of generated ones.
-func (q *Sequence) Prompt() int { return q.prompt }
-
-// Output tokens so far.
+// Output is the generated tokens so far.
 func (q *Sequence) Output() []int32 { return q.Tokens[q.prompt:] }
-
-// Finish is why the sequence ended, once Apply has finished it.
-func (q *Sequence) Finish() Finish { return q.finish }
 
 // decoding tells whether only the newest token is still to be computed.
 func (q *Sequence) decoding() bool {
