@@ -20,6 +20,9 @@ type bpe struct {
 	rawIDs    map[string]int32 // byteLevel: by bytes instead of characters
 	byteIDs   [256]int32       // byteLevel: of single bytes, -1 is none
 
+	joins   *joins   // nil: unknown, or of no use
+	runeIDs *runeIDs // of pieces that are one character
+
 	unk          int32 // -1 is none: what is unknown is dropped
 	fuseUnk      bool
 	ignoreMerges bool // a word that is a piece as it stands is not cut
@@ -72,6 +75,8 @@ func newBPE(c *bpeConfig) (*bpe, error) {
 		}
 		m.merges.put(a, b, uint32(rank), id)
 	}
+	m.runeIDs = newRuneIDs(c.ids)
+	m.joins = newJoins(c)
 	return m, nil
 }
 
@@ -81,7 +86,7 @@ func (m *bpe) useBytes() bool {
 	if m.prefix != "" || m.suffix != "" || m.fallback != nil {
 		return false
 	}
-	m.byteLevel = true
+	m.byteLevel, m.joins = true, nil
 	for b := range m.byteIDs {
 		m.byteIDs[b] = -1
 		if id, ok := m.ids[string(byteToRune[b])]; ok {
@@ -101,33 +106,54 @@ func (m *bpe) useBytes() bool {
 	return true
 }
 
-func (m *bpe) setSpecial(special map[string]bool) { m.restrict(special, m.vocabulary) }
+// setSpecial keeps the special tokens that can come out of an encoding: by a
+// merge, or as a whole word.
+func (m *bpe) setSpecial(special map[string]bool) {
+	var all specials
+	all.restrict(special, m.vocabulary)
+	if m.ignoreMerges {
+		m.specials = all
+		return
+	}
+	for _, s := range m.merges.slots {
+		if s.rank != noRank && all[s.id] {
+			if m.specials == nil {
+				m.specials = specials{}
+			}
+			m.specials[s.id] = true
+		}
+	}
+}
 
 func (m *bpe) encode(st *scratch, dst []int32, word string, plain bool) []int32 {
-	cached := len(word) <= cacheMaxWord
-	whole := m.ignoreMerges
-	if whole && plain && len(m.specials) > 0 {
-		if id, ok := m.whole(word); ok && m.specials[id] {
-			cached, whole = false, false
+	hidden := m.hidden(plain)
+	if m.joins != nil {
+		for end := m.joins.next(m, word); end < len(word); end = m.joins.next(m, word) {
+			dst = m.encodeWord(st, dst, word[:end], hidden)
+			word = word[end:]
 		}
 	}
-	slot := m.cache.slot(word[:min(len(word), cacheMaxWord)])
-	if cached {
-		if ids, ok := m.cache.get(slot, word); ok {
-			return append(dst, ids...)
-		}
+	return m.encodeWord(st, dst, word, hidden)
+}
+
+func (m *bpe) encodeWord(st *scratch, dst []int32, word string, hidden specials) []int32 {
+	if len(word) > cacheMaxWord || len(hidden) > 0 {
+		return m.cut(st, dst, word, hidden)
+	}
+	slot := m.cache.slot(word)
+	if ids, ok := m.cache.get(slot, word); ok {
+		return append(dst, ids...)
 	}
 	n := len(dst)
-	dst = m.cut(st, dst, word, whole)
-	if cached {
-		m.cache.put(slot, word, dst[n:])
-	}
+	dst = m.cut(st, dst, word, nil)
+	m.cache.put(slot, word, dst[n:])
 	return dst
 }
 
-func (m *bpe) cut(st *scratch, dst []int32, word string, whole bool) []int32 {
-	if whole {
-		if id, ok := m.whole(word); ok {
+// cut is encode without the cache; no id of hidden comes out of it.
+func (m *bpe) cut(st *scratch, dst []int32, word string, hidden specials) []int32 {
+	if m.ignoreMerges {
+		if id, ok := m.whole(word); ok && !hidden[id] {
 			return append(dst, id)
 		}
 	}
@@ -136,6 +162,7 @@ func (m *bpe) cut(st *scratch, dst []int32, word string, whole bool) []int32 {
 	} else {
 		m.characters(st, word)
 	}
+	st.hidden = hidden
 	return m.merge(st, dst)
 }
 
@@ -174,10 +201,20 @@ func (m *bpe) characters(st *scratch, word string) {
 	st.ids = st.ids[:0]
 	pending := false // an unknown token is due
 	for i := 0; i < len(word); {
-		_, n := utf8.DecodeRuneInString(word[i:])
+		r, n := utf8.DecodeRuneInString(word[i:])
 		c := word[i : i+n]
 		first, last := i == 0, i+n == len(word)
 		i += n
+		if m.prefix == "" && m.suffix == "" {
+			if id := m.runeIDs.get(r); id >= 0 {
+				if pending {
+					st.ids = append(st.ids, m.unk)
+					pending = false
+				}
+				st.ids = append(st.ids, id)
+				continue
+			}
+		}
 		if !first && m.prefix != "" {
 			c = m.prefix + c
 		}

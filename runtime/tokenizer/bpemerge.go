@@ -58,9 +58,29 @@ func (t *pairTable) get(a, b int32) (rank uint32, id int32) {
 	}
 }
 
+// grown is the table with twice the room.
+func (t *pairTable) grown() *pairTable {
+	g := newPairTable(len(t.slots))
+	for _, s := range t.slots {
+		if s.rank != noRank {
+			g.put(int32(s.key>>32), int32(uint32(s.key)), s.rank, s.id)
+		}
+	}
+	return g
+}
+
 // scanLimit is up to how many symbols looking through all of them for the best
 // pair beats keeping a heap.
 const scanLimit = 48
+
+// pair is the merge of a and b, but for one into a hidden token.
+func (m *bpe) pair(st *scratch, a, b int32) (rank uint32, id int32) {
+	rank, id = m.merges.get(a, b)
+	if st.hidden[id] {
+		return noRank, 0
+	}
+	return rank, id
+}
 
 // merge joins pairs of st.ids until none is left and appends what remains.
 func (m *bpe) merge(st *scratch, dst []int32) []int32 {
@@ -73,7 +93,7 @@ func (m *bpe) merge(st *scratch, dst []int32) []int32 {
 	ids := st.ids
 	ranks, merged := st.ranks[:0], st.merged[:0] // of the pair that starts at i
 	for i := range len(ids) - 1 {
-		r, id := m.merges.get(ids[i], ids[i+1])
+		r, id := m.pair(st, ids[i], ids[i+1])
 		ranks, merged = append(ranks, r), append(merged, id)
 	}
 	st.ranks, st.merged = ranks, merged
@@ -92,12 +112,12 @@ func (m *bpe) merge(st *scratch, dst []int32) []int32 {
 		if at+1 < len(ranks) {
 			ranks = append(ranks[:at+1], ranks[at+2:]...)
 			merged = append(merged[:at+1], merged[at+2:]...)
-			ranks[at], merged[at] = m.merges.get(ids[at], ids[at+1])
+			ranks[at], merged[at] = m.pair(st, ids[at], ids[at+1])
 		} else {
 			ranks, merged = ranks[:at], merged[:at]
 		}
 		if at > 0 {
-			ranks[at-1], merged[at-1] = m.merges.get(ids[at-1], ids[at])
+			ranks[at-1], merged[at-1] = m.pair(st, ids[at-1], ids[at])
 		}
 	}
 	return append(dst, ids...)
@@ -121,7 +141,7 @@ func (m *bpe) mergeLong(st *scratch, dst []int32) []int32 {
 	for i := range n {
 		prev, next = append(prev, i-1), append(next, i+1)
 		if i+1 < n {
-			if r, id := m.merges.get(ids[i], ids[i+1]); r != noRank {
+			if r, id := m.pair(st, ids[i], ids[i+1]); r != noRank {
 				h = append(h, merge{r, i, id})
 			}
 		}
@@ -140,19 +160,19 @@ func (m *bpe) mergeLong(st *scratch, dst []int32) []int32 {
 			continue
 		}
 		q := next[p]
-		if r, id := m.merges.get(ids[p], ids[q]); r == noRank || id != top.id {
+		if r, id := m.pair(st, ids[p], ids[q]); r == noRank || id != top.id {
 			continue // one of the two has been joined to another since
 		}
 		ids[p], ids[q] = top.id, gone
 		next[p] = next[q]
 		if next[p] < n {
 			prev[next[p]] = p
-			if r, id := m.merges.get(ids[p], ids[next[p]]); r != noRank {
+			if r, id := m.pair(st, ids[p], ids[next[p]]); r != noRank {
 				h = push(h, merge{r, p, id})
 			}
 		}
 		if o := prev[p]; o >= 0 {
-			if r, id := m.merges.get(ids[o], ids[p]); r != noRank {
+			if r, id := m.pair(st, ids[o], ids[p]); r != noRank {
 				h = push(h, merge{r, o, id})
 			}
 		}

@@ -18,12 +18,12 @@ type scratch struct {
 	pieces   [2][]piece
 	segments [2][]segment
 	ids      []int32 // one word's symbols
+	hidden   specials
 	ranks    []uint32
 	merged   []int32
 	heap     []merge
 	prev     []int32
 	next     []int32
-	buf      []byte
 	best     []bestPath
 }
 

@@ -79,29 +79,42 @@ func unitOffset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6
 func (p *precompiled) normalize(s string, lead int) (string, int) {
 	out := make([]byte, 0, len(s)+8)
 	newLead := 0
+	// put writes what the bytes [i, end) of s become.
+	put := func(i, end int, text []byte) {
+		at := len(out)
+		out = append(out, text...)
+		switch {
+		case end <= lead:
+			newLead = len(out)
+		case i < lead && len(text) > 0: // begins in the first character
+			_, n := utf8.DecodeRune(text)
+			newLead = at + n
+		}
+	}
 	for i := 0; i < len(s); {
 		g := grapheme(s[i:])
 		end := i + len(g)
-		if text, ok := p.lookup(g); ok && len(g) < 6 {
-			out = append(out, text...)
-		} else {
-			for i < end {
-				_, n := utf8.DecodeRuneInString(s[i:])
-				if text, ok := p.lookup(s[i : i+n]); ok {
-					out = append(out, text...)
-				} else {
-					out = append(out, s[i:i+n]...)
-				}
-				i += n
-				if i <= lead {
-					newLead = len(out)
-				}
+		if len(g) < 6 {
+			if text, ok := p.lookup(g); ok {
+				put(i, end, text)
+				i = end
+				continue
 			}
 		}
-		i = end
-		if i <= lead {
-			newLead = len(out)
+		for i < end {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			text, ok := p.lookup(s[i : i+n])
+			if !ok {
+				text = []byte(s[i : i+n])
+			}
+			put(i, i+n, text)
+			i += n
 		}
+	}
+	if lead > 0 && newLead == 0 && len(out) > 0 {
+		// The first character went: as in the reference, what comes first now
+		// stands in for it.
+		_, newLead = utf8.DecodeRune(out)
 	}
 	return string(out), newLead
 }

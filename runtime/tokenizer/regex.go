@@ -4,13 +4,18 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 )
 
-// regexTimeout bounds one search. A pattern that backtracks without end on some
-// text ends there: what is left of the text then counts as no match.
-const regexTimeout = 2 * time.Second
+// A pattern may backtrack nearly without end on some text. A search gets
+// regexTime and regexTimePerByte for what it searches, many times what a sound
+// pattern takes; what is left of the text then counts as no match.
+const (
+	regexTime        = time.Second
+	regexTimePerByte = time.Microsecond
+)
 
 // maxPattern bounds the length of a pattern in bytes.
 const maxPattern = 1 << 16
@@ -22,28 +27,28 @@ func (x regexPattern) find(dst []span, s string) []span {
 	if s == "" {
 		return dst
 	}
-	all, err := x.re.FindAllStringIndex(s, -1)
-	if err == nil {
-		for _, m := range all {
-			dst = append(dst, span{m[0], m[1]})
-		}
-		return dst
-	}
-	// The search gave up somewhere: take the matches before that one by one.
-	deadline := time.Now().Add(regexTimeout)
 	runes := []rune(s)
-	at, byteAt := 0, 0
-	for m, err := x.re.FindRunesMatch(runes); m != nil && err == nil; m, err = x.re.FindNextMatch(m) {
-		byteAt += len(string(runes[at:m.RuneIndex]))
-		end := byteAt + len(string(runes[m.RuneIndex:m.RuneIndex+m.RuneLength]))
-		if byteAt != end || len(dst) == 0 || dst[len(dst)-1].end != end {
-			dst = append(dst, span{byteAt, end})
+	deadline := time.Now().Add(regexTime + time.Duration(len(s))*regexTimePerByte)
+	n, last := 0, -1   // matches so far, where the last ended
+	at, byteAt := 0, 0 // a place in runes, and in bytes
+	// The error is that of one search's own time limit.
+	_ = x.re.FindRunesMatches(runes, 0, func(m regexp2.MatchView) bool {
+		i, length, _ := m.GroupRange(0)
+		if length == 0 && i == last {
+			return true // no empty match right behind another
 		}
-		at, byteAt = m.RuneIndex+m.RuneLength, end
-		if time.Now().After(deadline) {
-			break
+		last = i + length
+		for ; at < i; at++ {
+			byteAt += utf8.RuneLen(runes[at])
 		}
-	}
+		start := byteAt
+		for ; at < last; at++ {
+			byteAt += utf8.RuneLen(runes[at])
+		}
+		dst = append(dst, span{start, byteAt})
+		n++
+		return n%64 != 0 || time.Now().Before(deadline)
+	})
 	return dst
 }
 
@@ -65,7 +70,7 @@ func newPattern(expr string) (pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %s does not compile: %w", quote(expr), err)
 	}
-	re.MatchTimeout = regexTimeout
+	re.MatchTimeout = regexTime
 	return regexPattern{re}, nil
 }
 
@@ -263,7 +268,7 @@ func (t *translator) closeGroup(start int, open string) (string, error) {
 // Sets of characters that the two syntaxes see differently, as the inside of a
 // bracket.
 const (
-	setWord = `\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\p{Other_Alphabetic}`
+	setWord = `\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\p{Other_Alphabetic}²³¹¼½¾`
 	setHex  = `0-9a-fA-F`
 )
 
@@ -294,6 +299,9 @@ func (t *translator) escape(inSet bool) (string, error) {
 			name = rest
 			c = map[string]string{"p": "P", "P": "p"}[c]
 		}
+		if set, ok := propertySets[plainName(name)]; ok {
+			return bracket(map[string]string{"p": "", "P": "^"}[c], set)
+		}
 		return `\` + c + "{" + propertyName(name) + "}", nil
 	case "w":
 		return bracket("", setWord)
@@ -306,6 +314,11 @@ func (t *translator) escape(inSet bool) (string, error) {
 		return bracket("", setHex)
 	case "H":
 		return bracket("^", setHex)
+	case "N", "O", "R":
+		if inSet {
+			return "", fmt.Errorf(`\%s at byte %d within brackets is not supported`, c, at)
+		}
+		return map[string]string{"N": `[^\n]`, "O": `[\s\S]`, "R": `(?>\r\n|[\n-\r\x85\u2028\u2029])`}[c], nil
 	case "x":
 		if t.take("{") {
 			end := strings.IndexByte(t.in[t.pos:], '}')
@@ -335,11 +348,24 @@ func literalRune(c string) string {
 	return c
 }
 
+// plainName is a property's name as names are compared.
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", " ", "", "-", "").Replace(name))
+}
+
+// propertySets are properties that Go's tables have in parts only.
+var propertySets = map[string]string{
+	"alpha": posixSets["alpha"], "alphabetic": posixSets["alpha"],
+	"upper": posixSets["upper"], "uppercase": posixSets["upper"],
+	"lower": posixSets["lower"], "lowercase": posixSets["lower"],
+	"alnum": posixSets["alnum"], "word": setWord,
+}
+
 // propertyName gives Oniguruma's spelling of a property the one that Go's tables
 // have.
 func propertyName(name string) string {
-	switch strings.ToLower(strings.NewReplacer("_", "", " ", "", "-", "").Replace(name)) {
-	case "letter", "alpha":
+	switch plainName(name) {
+	case "letter":
 		return "L"
 	case "number":
 		return "N"
@@ -353,10 +379,6 @@ func propertyName(name string) string {
 		return "White_Space"
 	case "digit":
 		return "Nd"
-	case "upper":
-		return "Lu"
-	case "lower":
-		return "Ll"
 	}
 	return name
 }

@@ -57,7 +57,7 @@ var posixSets = map[string]string{
 	"space": `\s`,
 	"upper": `\p{Lu}\p{Other_Uppercase}`,
 	"lower": `\p{Ll}\p{Other_Lowercase}`,
-	"punct": "\\p{P}$+<=>\\^`|~",
+	"punct": `\p{P}\p{S}`,
 	"cntrl": `\p{Cc}`,
 	"blank": `\p{Zs}\t`,
 	"word":  setWord, "xdigit": setHex,
@@ -91,6 +91,9 @@ func (t *translator) set() (*charSet, error) {
 				name, not = strings.CutPrefix(t.in[t.pos+2:t.pos+end], "^")
 			}
 			set, ok := posixSets[name]
+			if !ok && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") == "" {
+				return nil, fmt.Errorf("[:%s:] at byte %d is not supported", name, t.pos)
+			}
 			if !ok { // no POSIX bracket: a set within
 				if err := t.inner(cur); err != nil {
 					return nil, err
