@@ -27,11 +27,10 @@ type delta struct {
 	stop      string // the stop string that was met, if one was
 	usage     usage  // so far
 	prefix    string // first delta with echo: the prompt's text
-	err       error  // the whole request failed
 }
 
 func (d *delta) empty() bool {
-	return d.text == "" && d.reasoning == "" && d.prefix == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done && d.err == nil
+	return d.text == "" && d.reasoning == "" && d.prefix == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done
 }
 
 // token is one generated token.
@@ -65,7 +64,7 @@ type choice struct {
 func newChoice(t *turn, p prompt, index int) *choice {
 	c := &choice{
 		index: index, prompt: len(p.ids),
-		keep: t.logprobs() || t.returnIDs,
+		keep: t.logprobs() || t.returnIDs || t.ranked(),
 		stop: tokenizer.NewStopFilter(t.sampling.Stop, t.includeStop),
 	}
 	if t.reasons {

@@ -27,18 +27,17 @@ func (s *Server) run(ctx context.Context, m *Model, t *turn, sink func(delta) er
 	defer cancel(nil)
 
 	deltas := make(chan delta, 16)
+	var generated error // to be read when deltas is closed
 	go func() {
 		defer close(deltas)
-		if err := s.generate(ctx, m, t, deltas); err != nil {
-			deltas <- delta{err: err}
-		}
+		generated = s.generate(ctx, m, t, deltas)
 	}()
 
 	tick := time.NewTicker(s.limits.KeepAlive)
 	defer tick.Stop()
 	var failed error
-	fail := func(err error) {
-		if err != nil && failed == nil {
+	try := func(err error) {
+		if err != nil {
 			failed = err
 			cancel(err) // the rest is drained: the loop ends when all sequences have
 		}
@@ -47,18 +46,18 @@ func (s *Server) run(ctx context.Context, m *Model, t *turn, sink func(delta) er
 		select {
 		case d, ok := <-deltas:
 			if !ok {
+				if failed == nil {
+					failed = generated
+				}
 				return failed
 			}
-			switch {
-			case d.err != nil:
-				fail(d.err)
-			case failed == nil:
-				fail(sink(d))
+			if failed == nil {
+				try(sink(d))
 				tick.Reset(s.limits.KeepAlive)
 			}
 		case <-tick.C:
 			if idle != nil && failed == nil {
-				fail(idle())
+				try(idle())
 			}
 		}
 	}

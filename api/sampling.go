@@ -33,7 +33,7 @@ func readSampling(f *fields, m *Model, t *turn) {
 	}
 	if x, ok := f.number("top_p", 0, 1); ok && x == 0 {
 		// The smallest nucleus: the likeliest token. The engine reads 0 as off.
-		s.TopP = math.SmallestNonzeroFloat64
+		s.TopP = 1e-9
 	}
 	if k, ok := f.integer("top_k", -1, math.MaxInt32); ok {
 		s.TopK = int(max(k, 0))

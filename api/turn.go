@@ -60,6 +60,9 @@ func newTurn(f *fields, m *Model, idPrefix, param string) (*turn, error) {
 // logprobs tells whether the answer's tokens are reported one by one.
 func (t *turn) logprobs() bool { return t.sampling.Logprobs >= 0 }
 
+// ranked tells whether more choices are made than returned.
+func (t *turn) ranked() bool { return t.bestOf > t.n }
+
 // fit checks the prompts against the context and sets MaxTokens to what is
 // left where more was asked for. Every prompt of a request gets the same
 // limit, so that it does not depend on its neighbours: each is fitted alone.
@@ -85,6 +88,9 @@ func (t *turn) fit(context int) error {
 // request is the engine's request for one choice of one prompt.
 func (t *turn) request(m *Model, p prompt, choice int, deadline time.Time) engine.Request {
 	s := t.sampling
+	if t.ranked() {
+		s.Logprobs = max(s.Logprobs, 0)
+	}
 	clampTokens(&s, t.maxAsked, m.Defaults.MaxTokens, m.Context-len(p.ids))
 	return engine.Request{
 		Prompt: p.ids, Sampling: s, Choice: choice, KeepSpecial: t.keepSpecial,
