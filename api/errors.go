@@ -114,6 +114,8 @@ func asAPIError(err error, param string, limit time.Duration) *apiError {
 		return errDraining()
 	case errors.Is(err, engine.ErrDeadline), errors.Is(err, context.DeadlineExceeded):
 		return errTimeout(limit)
+	case errors.Is(err, engine.ErrInvalid):
+		return badBody("%v", err)
 	case errors.Is(err, context.Canceled):
 		return errCanceled
 	case errors.Is(err, engine.ErrTooLong):

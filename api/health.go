@@ -15,9 +15,15 @@ import (
 // warmTimeout bounds the one token of a readiness check.
 const warmTimeout = 30 * time.Second
 
-// GET /health: the process answers and has a model.
+// GET /health: the process answers and has a model that can compute.
 func (s *Server) health(c *gin.Context) {
-	if _, err := s.current(); err != nil {
+	m, err := s.current()
+	if err == nil && m.Stats != nil {
+		if failed := m.Stats().Failed; failed != nil {
+			err = &apiError{Status: http.StatusServiceUnavailable, Type: typeServer, Message: failed.Error()}
+		}
+	}
+	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return
 	}

@@ -206,11 +206,15 @@ type statsCollector struct {
 
 	running, waiting, usage, cacheInfo, lora *prometheus.Desc
 	queries, hits, preemptions               *prometheus.Desc
+	steps, failedSteps, stepTime             *prometheus.Desc
 }
 
 func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsCollector {
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc("vllm:"+name, help, variable, labels)
+	}
+	own := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("infer_"+name, help, nil, labels)
 	}
 	return &statsCollector{
 		stats:       stats,
@@ -222,6 +226,9 @@ func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsColle
 		queries:     desc("prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache."),
 		hits:        desc("prefix_cache_hits_total", "Prompt tokens found in the prefix cache."),
 		preemptions: desc("num_preemptions_total", "Sequences put back into the queue for want of blocks."),
+		steps:       own("steps_total", "Steps of the engine."),
+		failedSteps: own("failed_steps_total", "Steps of the engine that failed."),
+		stepTime:    own("step_seconds_total", "Time spent in steps of the engine."),
 	}
 }
 
@@ -244,4 +251,7 @@ func (c *statsCollector) Collect(ch chan<- prometheus.Metric) {
 	put(c.queries, prometheus.CounterValue, float64(s.PrefixQueries))
 	put(c.hits, prometheus.CounterValue, float64(s.PrefixHits))
 	put(c.preemptions, prometheus.CounterValue, float64(s.Preemptions))
+	put(c.steps, prometheus.CounterValue, float64(s.Steps))
+	put(c.failedSteps, prometheus.CounterValue, float64(s.FailedSteps))
+	put(c.stepTime, prometheus.CounterValue, s.StepTime.Seconds())
 }

@@ -141,4 +141,8 @@ type Stats struct {
 	PrefixQueries int64 // prompt tokens looked up in the prefix cache
 	PrefixHits    int64 // of them, found
 	Preemptions   int64
+
+	Steps, FailedSteps int64
+	StepTime           time.Duration // sum over all steps
+	Failed             error         // nothing can be computed any more
 }

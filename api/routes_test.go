@@ -118,6 +118,17 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+// An engine that cannot go on makes the process unhealthy, so that it is
+// started again.
+func TestHealthOfAFailedEngine(t *testing.T) {
+	s := New(Config{Log: zerolog.Nop()})
+	var failed error
+	s.SetModel(Model{Name: "m", Context: 9, Tokenizer: newFakeTokenizer(), Stats: func() Stats { return Stats{Failed: failed} }})
+	expect(t, ask(s, "GET", "/health", ""), 200)
+	failed = errFake
+	expect(t, ask(s, "GET", "/health", ""), 503, assertion{"error.message", "has", "gpu:0"})
+}
+
 // The server is ready when it has computed, and no more after a fault.
 func TestReady(t *testing.T) {
 	fault := false

@@ -113,7 +113,7 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 		_ = server.Shutdown(stop)
 	}()
 
-	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{log: log, maxQueue: o.maxQueue})
+	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{log: log, maxQueue: o.maxQueue, stepped: server.ObserveStep})
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type sessionOptions struct {
 	log           zerolog.Logger
 	maxQueue      int
 	noPrefixCache bool
+	stepped       func(tokens int) // optional: after each step
 }
 
 // openSession resolves MODEL, reads its headers, plans, loads the weights and
@@ -131,6 +132,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	config := engine.Config{
 		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache,
 		Events: engine.Events{
+			Stepped:    o.stepped,
 			StepFailed: func(err error, n int) { o.log.Error().Err(err).Int("sequences", n).Msg("step failed") },
 			Failed:     func(err error) { o.log.Error().Err(err).Msg("nothing can be computed any more") },
 		},

@@ -9,5 +9,6 @@ func (s *session) apiStats() api.Stats {
 		Running: st.Running, Waiting: st.Waiting,
 		BlocksUsed: st.BlocksUsed, BlocksTotal: st.BlocksAll, BlockSize: st.BlockSize,
 		PrefixQueries: int64(st.CacheQueries), PrefixHits: int64(st.CacheHits), Preemptions: int64(st.Preemptions),
+		Steps: int64(st.Steps), FailedSteps: int64(st.FailedSteps), StepTime: st.StepTime, Failed: st.Failed,
 	}
 }

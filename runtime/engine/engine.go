@@ -34,6 +34,7 @@ type Config struct {
 // Events report what happens, for logs; funcs may be nil. They are called by
 // the step loop and must return soon.
 type Events struct {
+	Stepped    func(tokens int) // after each committed step; must not call the Engine
 	StepFailed func(err error, sequences int)
 	Failed     func(err error) // nothing can be computed any more
 }
@@ -278,6 +279,9 @@ func (e *Engine) run(st *Step) {
 	}
 	e.sched.Apply(e.outs)
 	e.stats.step(st, now.Sub(began))
+	if f := e.c.Events.Stepped; f != nil {
+		f(len(st.Batch.Tokens))
+	}
 	for i := range st.Rows {
 		m, q := &e.made[i], st.Rows[i].Seq
 		if m.err != nil {
