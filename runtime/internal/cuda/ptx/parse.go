@@ -362,18 +362,23 @@ func (p *parser) constant() (operand, error) {
 		if err != nil {
 			return op, err
 		}
-		return op, p.expect(")")
+		if err := p.expect(")"); err != nil {
+			return op, err
+		}
+		return p.plus(op)
 	}
 	if op, ok := immediate(t.text, neg); ok {
 		return op, nil
 	}
-	op := operand{kind: opVar, name: t.text}
-	if p.accept("+") {
-		n, err := p.int("an offset")
-		if err != nil {
-			return op, err
-		}
-		op.off = int64(n)
+	return p.plus(operand{kind: opVar, name: t.text})
+}
+
+// plus reads the offset that may follow a symbol.
+func (p *parser) plus(op operand) (operand, error) {
+	if !p.accept("+") {
+		return op, nil
 	}
-	return op, nil
+	n, err := p.int("an offset")
+	op.off += int64(n)
+	return op, err
 }
