@@ -197,7 +197,7 @@ func known(t *testing.T, e *Engine, i int, c expectedCase) {
 // idle waits until nothing runs and verifies the books.
 func idle(t testing.TB, e *Engine) {
 	t.Helper()
-	for range 1000 {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if s := e.Stats(); s.Running == 0 && s.Waiting == 0 && s.BlocksUsed == 0 {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -209,7 +209,6 @@ func idle(t testing.TB, e *Engine) {
 			}
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 	t.Fatalf("not idle: %+v", e.Stats())
 }

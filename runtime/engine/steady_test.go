@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 )
 
@@ -72,6 +74,30 @@ func BenchmarkStep(b *testing.B) {
 					e.run(st)
 				}
 			}
+		})
+	}
+}
+
+// Whole answers through Generate on the embedded model, n streams at a time;
+// ns/op is for one token of each.
+func BenchmarkGenerate(b *testing.B) {
+	for _, n := range []int{1, 8, 32} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			e := openEngine(b, setup{c: Config{NoPrefixCache: true}})
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					for left := b.N; left > 0; left -= 500 {
+						r := greedy([]int32{1, 312, int32(i)}, min(left, 500))
+						r.Sampling.IgnoreEOS = true
+						if _, _, err := collect(b.Context(), e, r); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "tokens/s")
 		})
 	}
 }
