@@ -31,6 +31,7 @@ func (s *Server) answer(c *gin.Context, m *Model, t *turn, d dialect) {
 			s.fail(c, s.asAPIError(ctx, err, t.param))
 			return
 		}
+		t.used = o.usage
 		s.writeJSON(c, http.StatusOK, d.whole(o))
 		return
 	}
@@ -70,6 +71,7 @@ func (s *Server) stream(ctx context.Context, m *Model, t *turn, d dialect, w *ev
 	if err != nil {
 		return err
 	}
+	t.used = total
 	if err := d.end(w, total); err != nil {
 		return err
 	}

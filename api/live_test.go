@@ -454,3 +454,37 @@ func TestManyStreamsWithDisconnects(t *testing.T) {
 	}
 	clients.Wait()
 }
+
+// Deadlines of one answer are not those of the next on the same connection.
+func TestDeadlinesEndWithTheirAnswer(t *testing.T) {
+	_, srv := newLive(t, Limits{WriteTimeout: 30 * time.Millisecond, BodyTimeout: 30 * time.Millisecond}, func(_ context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		time.Sleep(60 * time.Millisecond)
+		return stopped, emit(token1("x"))
+	})
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	answers := bufio.NewReader(conn)
+	for _, req := range []string{
+		"GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+		fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(streamBody), streamBody),
+		"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+		fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(chatBody), chatBody),
+	} {
+		if _, err := io.WriteString(conn, req); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatalf("%.30q: %v", req, err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%.30q: status %d, %v", req, resp.StatusCode, err)
+		}
+		resp.Body.Close()
+		time.Sleep(60 * time.Millisecond)
+	}
+}

@@ -88,8 +88,10 @@ func (s *Server) logRequest(c *gin.Context) {
 	if failed {
 		line = line.Str("error", e.(*apiError).Message)
 	}
-	if t, ok := c.Get(turnKey); ok {
-		line = line.Str("id", t.(*turn).id).Bool("stream", t.(*turn).stream)
+	if v, ok := c.Get(turnKey); ok {
+		t := v.(*turn)
+		line = line.Str("id", t.id).Bool("stream", t.stream).
+			Int("prompt_tokens", t.used.prompt).Int("completion_tokens", t.used.completion)
 	}
 	line.Msg("request")
 }

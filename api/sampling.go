@@ -1,10 +1,9 @@
 package api
 
 import (
+	"encoding/json/jsontext"
 	"math"
 	"strconv"
-
-	"encoding/json/jsontext"
 
 	"infer/runtime/engine"
 )

@@ -39,6 +39,8 @@ type turn struct {
 	reasons       bool // reasoning in front of the answer is told apart from it
 	opened        bool // the prompt opened the reasoning
 	hideReasoning bool
+
+	used usage // when all is generated, for the log
 }
 
 // prompt is one text to go on from.
