@@ -4,34 +4,14 @@ INFER_URL names a running server; without it the built binary is started with
 the embedded model. Nothing here depends on what the model says.
 """
 
-import os
 import pathlib
 import re
-import signal
-import subprocess
 
 import openai
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-INFER = os.environ.get("INFER", str(ROOT / "bin" / "infer"))
 MESSAGES = [{"role": "user", "content": "Tell me a story about a fox."}]
-
-
-@pytest.fixture(scope="module")
-def url():
-    if "INFER_URL" in os.environ:
-        yield os.environ["INFER_URL"].rstrip("/")
-        return
-    server = subprocess.Popen([INFER, "serve", "--port", "0"], stdout=subprocess.PIPE, text=True)
-    try:
-        line = server.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, f"the server did not become ready: {line!r}"
-        yield found.group(0)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
