@@ -48,8 +48,7 @@ func pagedCache(r *rng, n, kvheads int) (kc, vc []uint16, table []int32) {
 	return toBF16(r.floats(size)), toBF16(r.floats(size)), table
 }
 
-func TestDecodeAttention(t *testing.T) {
-	m := parse(t, source(t, "attn.ptx"))
+func testDecodeAttention(t *testing.T, m *Module) {
 	for _, n := range []int{1, 15, 16, 17, 100, 300} {
 		const kvheads, group, splits, scale = 2, 3, 3, 0.125
 		heads := kvheads * group
@@ -71,8 +70,8 @@ func TestDecodeAttention(t *testing.T) {
 	}
 }
 
-func TestPrefillAttention(t *testing.T) {
-	k := parse(t, source(t, "attn.ptx")).Kernel("prefill")
+func testPrefillAttention(t *testing.T, mod *Module) {
+	k := mod.Kernel("prefill")
 	for _, shape := range [][2]int{{1, 0}, {16, 0}, {21, 0}, {5, 40}, {33, 16}} {
 		n, first := shape[0], shape[1]
 		const heads, kvheads, scale = 4, 2, 0.125

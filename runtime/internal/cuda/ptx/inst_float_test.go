@@ -277,10 +277,14 @@ func TestHalfArithmetic(t *testing.T) {
 				return v
 			}},
 			// Both halves of a pair.
-			{"mov.b32 %a, {%x, %y}; mov.b32 %b, {%y, %z}; add.rn." + kind + "x2 %a, %a, %b; mov.b32 {%w, %x}, %a;", kind,
-				ref(func(a, b, _ float64) (float64, float64, float64) { return 1, a, b })},
-			{"mov.b32 %a, {%x, %y}; mov.b32 %b, {%y, %z}; mul.rn." + kind + "x2 %a, %a, %b; mov.b32 {%x, %w}, %a;", kind,
-				ref(func(_, b, c float64) (float64, float64, float64) { return b, c, math.Copysign(0, b*c) })},
+			{
+				"mov.b32 %a, {%x, %y}; mov.b32 %b, {%y, %z}; add.rn." + kind + "x2 %a, %a, %b; mov.b32 {%w, %x}, %a;", kind,
+				ref(func(a, b, _ float64) (float64, float64, float64) { return 1, a, b }),
+			},
+			{
+				"mov.b32 %a, {%x, %y}; mov.b32 %b, {%y, %z}; mul.rn." + kind + "x2 %a, %a, %b; mov.b32 {%x, %w}, %a;", kind,
+				ref(func(_, b, c float64) (float64, float64, float64) { return b, c, math.Copysign(0, b*c) }),
+			},
 		})
 
 	}

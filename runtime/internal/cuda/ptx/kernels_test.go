@@ -2,7 +2,10 @@ package ptx
 
 import (
 	"math"
+	"reflect"
+	"runtime"
 	"sort"
+	"strings"
 	"testing"
 )
 
@@ -26,8 +29,34 @@ func widen32(v []float32) []float64 {
 
 const bf16Eps = 1.0 / 256 // half a unit of bf16's last place, relative
 
-func TestEmbedding(t *testing.T) {
-	k := parse(t, source(t, "elem.ptx")).Kernel("embedding")
+// TestKernels runs every kernel, as clang and as NVRTC compile it, against its
+// definition in double precision.
+func TestKernels(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		test func(*testing.T, *Module)
+	}{
+		{"elem", testEmbedding},
+		{"elem", testRMSNorm},
+		{"elem", testRotary},
+		{"elem", testGatedActivation},
+		{"elem", testArgmaxAndTopK},
+		{"elem", testDigestFillCompare},
+		{"elem", testConvertKernel},
+		{"gemv", testGemv},
+		{"gemm", testGemm},
+		{"attn", testDecodeAttention},
+		{"attn", testPrefillAttention},
+	} {
+		name := runtime.FuncForPC(reflect.ValueOf(c.test).Pointer()).Name()
+		name = name[strings.LastIndex(name, "test")+len("test"):]
+		t.Run(name+"/clang", func(t *testing.T) { c.test(t, parse(t, source(t, c.file+".ptx"))) })
+		t.Run(name+"/nvrtc", func(t *testing.T) { c.test(t, parse(t, source(t, "nvrtc/"+c.file+".ptx.gz"))) })
+	}
+}
+
+func testEmbedding(t *testing.T, mod *Module) {
+	k := mod.Kernel("embedding")
 	d, r := newDevice(), rng(1)
 	const dim, vocab = 72, 10
 	table := toBF16(r.floats(vocab * dim))
@@ -49,8 +78,8 @@ func TestEmbedding(t *testing.T) {
 	}
 }
 
-func TestRMSNorm(t *testing.T) {
-	k := parse(t, source(t, "elem.ptx")).Kernel("rmsnorm")
+func testRMSNorm(t *testing.T, mod *Module) {
+	k := mod.Kernel("rmsnorm")
 	for _, n := range []int{1, 33, 100, 513} {
 		d, r := newDevice(), rng(n)
 		const rows, eps = 3, 1e-5
@@ -76,8 +105,8 @@ func TestRMSNorm(t *testing.T) {
 	}
 }
 
-func TestRotary(t *testing.T) {
-	k := parse(t, source(t, "elem.ptx")).Kernel("rotary")
+func testRotary(t *testing.T, mod *Module) {
+	k := mod.Kernel("rotary")
 	d, r := newDevice(), rng(2)
 	const tokens, heads, half, maxPos = 3, 5, 20, 50
 	q := toBF16(r.floats(tokens * heads * 2 * half))
@@ -103,8 +132,7 @@ func TestRotary(t *testing.T) {
 	near(t, "q", widen(get[uint16](t, d, pq, len(q))), want, bf16Eps, 1e-6)
 }
 
-func TestGatedActivation(t *testing.T) {
-	m := parse(t, source(t, "elem.ptx"))
+func testGatedActivation(t *testing.T, m *Module) {
 	for name, act := range map[string]struct {
 		f   func(g float64) float64
 		abs float64
@@ -129,8 +157,7 @@ func TestGatedActivation(t *testing.T) {
 	}
 }
 
-func TestArgmaxAndTopK(t *testing.T) {
-	m := parse(t, source(t, "elem.ptx"))
+func testArgmaxAndTopK(t *testing.T, m *Module) {
 	d, r := newDevice(), rng(4)
 	const rows, n, k = 3, 777, 9
 	x := r.floats(rows * n)
@@ -161,8 +188,7 @@ func TestArgmaxAndTopK(t *testing.T) {
 	}
 }
 
-func TestDigestFillCompare(t *testing.T) {
-	m := parse(t, source(t, "elem.ptx"))
+func testDigestFillCompare(t *testing.T, m *Module) {
 	d := newDevice()
 	const words = 10001
 	p, _ := d.alloc("p", words*4)
@@ -199,8 +225,8 @@ func TestDigestFillCompare(t *testing.T) {
 	}
 }
 
-func TestConvertKernel(t *testing.T) {
-	k := parse(t, source(t, "elem.ptx")).Kernel("convert")
+func testConvertKernel(t *testing.T, mod *Module) {
+	k := mod.Kernel("convert")
 	d, r := newDevice(), rng(6)
 	x := append(r.floats(300), 0, -0.5, 100, -100, 1e-7, 65519, 1e30)
 	n := len(x)
@@ -219,8 +245,7 @@ func TestConvertKernel(t *testing.T) {
 	}
 }
 
-func TestGemv(t *testing.T) {
-	m := parse(t, source(t, "gemv.ptx"))
+func testGemv(t *testing.T, m *Module) {
 	for _, shape := range [][2]int{{5, 64}, {33, 320}, {4, 1024}} {
 		rows, k := shape[0], shape[1]
 		d, r := newDevice(), rng(rows)
@@ -285,8 +310,8 @@ func TestGemv(t *testing.T) {
 	}
 }
 
-func TestGemm(t *testing.T) {
-	k := parse(t, source(t, "gemm.ptx")).Kernel("gemm_bf16")
+func testGemm(t *testing.T, mod *Module) {
+	k := mod.Kernel("gemm_bf16")
 	for _, shape := range [][3]int{{1, 1, 32}, {16, 64, 64}, {70, 130, 160}, {64, 64, 256}} {
 		m, n, kk := shape[0], shape[1], shape[2]
 		d, r := newDevice(), rng(m)

@@ -6,18 +6,8 @@ import (
 	"strings"
 )
 
-// mmaShape is a matrix product D[16×8] = A[16×K]·B[K×8] + C[16×8] of one warp.
-// In every one of them lane l holds, with g = l/4 and t = l%4, in register r of
-// A the elements of row g+8(r&1), columns 4e(r>>1)+e·t onwards, where a 32-bit
-// register has e elements; of B rows 4e·r+e·t onwards of column g; and of C
-// and D row g (then g+8), columns 2t and 2t+1.
-type mmaShape struct {
-	k    int
-	elem int // elements in a 32-bit register
-	dec  [2]func(reg uint32, i int) float64
-}
-
-// mmaInts says how the 8-bit integer operands are read.
+// mmaDecoder says how many elements of type t a 32-bit register holds, and reads
+// the i-th. Each is a float64 exactly.
 func mmaDecoder(t typ) (elem int, dec func(reg uint32, i int) float64) {
 	switch t {
 	case tF16:
@@ -114,6 +104,11 @@ func buildMma(b *builder) exec {
 	}
 }
 
+// mmaOp is a matrix product D[16×8] = A[16×K]·B[K×8] + C[16×8] of one warp. In
+// every shape lane l holds, with g = l/4 and t = l%4 and e elements in a
+// register: in register r of A row g+8(r&1), columns 4e(r>>1)+et onwards; in
+// register r of B rows 4er+et onwards of column g; of C and D row g, then g+8,
+// columns 2t and 2t+1. (PTX manual, matrix fragments of mma.m16n8.)
 type mmaOp struct {
 	k, elem    int
 	decA, decB func(reg uint32, i int) float64

@@ -13,34 +13,40 @@ import (
 )
 
 // TestManifest fails when a kernel's source and its committed PTX are not the
-// ones that belong together: testdata/build.sh writes both anew.
+// ones that belong together: testdata/build.sh (clang) and testdata/nvrtc.py
+// write both anew.
 func TestManifest(t *testing.T) {
-	listed := map[string]bool{}
-	for _, line := range strings.Split(source(t, "MANIFEST"), "\n") {
-		sum, name, ok := strings.Cut(line, "  ")
-		if !ok {
-			continue
-		}
-		listed[name] = true
-		data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
-			t.Errorf("%s is not what MANIFEST says: run testdata/build.sh", name)
-		}
-	}
-	for _, pattern := range []string{"*.ptx", "src/*"} {
-		names, _ := filepath.Glob(filepath.Join("testdata", pattern))
-		for _, n := range names {
-			if rel, _ := filepath.Rel("testdata", n); !listed[filepath.ToSlash(rel)] {
-				t.Errorf("%s is not in MANIFEST: run testdata/build.sh", rel)
+	for manifest, patterns := range map[string][]string{
+		"MANIFEST":       {"*.ptx", "src/*"},
+		"nvrtc/MANIFEST": {"nvrtc/*.gz", "src/*"},
+	} {
+		listed := map[string]bool{}
+		for _, line := range strings.Split(source(t, manifest), "\n") {
+			sum, name, ok := strings.Cut(line, "  ")
+			if !ok {
+				continue
+			}
+			listed[name] = true
+			data, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
+				t.Errorf("%s is not what %s says", name, manifest)
 			}
 		}
-	}
-	if len(listed) < 8 {
-		t.Errorf("MANIFEST lists only %d files", len(listed))
+		for _, pattern := range patterns {
+			names, _ := filepath.Glob(filepath.Join("testdata", filepath.FromSlash(pattern)))
+			if len(names) < 4 {
+				t.Errorf("only %d files %s", len(names), pattern)
+			}
+			for _, n := range names {
+				if rel, _ := filepath.Rel("testdata", n); !listed[filepath.ToSlash(rel)] {
+					t.Errorf("%s is not in %s", rel, manifest)
+				}
+			}
+		}
 	}
 }
 

@@ -9,8 +9,8 @@
 // HD sums, maximum, denominator. group query heads share a K/V head.
 GLOBAL BOUNDS(128) decode_split(const u16* q, const u16* kc, const u16* vc, const int* table, float* part, int len, int kvheads, int group,
                                 int chunk, float scale) {
-  SHARED static float so[4][HD];
-  SHARED static float sm[4], sl[4];
+  SHARED float so[4][HD];
+  SHARED float sm[4], sl[4];
   int head = bid, split = bidy, warp = tid >> 5, lane = tid & 31, kv = head / group;
   int from = split * chunk, to = from + chunk < len ? from + chunk : len;
   float q0 = bf2f(q[head * HD + 2 * lane]) * scale, q1 = bf2f(q[head * HD + 2 * lane + 1]) * scale;
@@ -19,7 +19,7 @@ GLOBAL BOUNDS(128) decode_split(const u16* q, const u16* kc, const u16* vc, cons
     long at = (((long)table[p / PAGE] * PAGE + p % PAGE) * kvheads + kv) * HD + 2 * lane;
     u32 k2 = *(const u32*)(kc + at), v2 = *(const u32*)(vc + at);
     float s = warpsum(q0 * asf(k2 << 16) + q1 * asf(k2 & 0xffff0000)) * 1.44269504f;
-    float mn = __builtin_fmaxf(m, s), f = exp2a(m - mn), e = exp2a(s - mn);
+    float mn = maxf(m, s), f = exp2a(m - mn), e = exp2a(s - mn);
     l = l * f + e;
     o0 = o0 * f + e * asf(v2 << 16);
     o1 = o1 * f + e * asf(v2 & 0xffff0000);
@@ -31,13 +31,13 @@ GLOBAL BOUNDS(128) decode_split(const u16* q, const u16* kc, const u16* vc, cons
   SYNC();
   if (tid < HD) {
     float M = -1e30f, L = 0, O = 0;
-    for (int w = 0; w < 4; w++) M = __builtin_fmaxf(M, sm[w]);
+    for (int w = 0; w < 4; w++) M = maxf(M, sm[w]);
     for (int w = 0; w < 4; w++) {
       float f = exp2a(sm[w] - M);
       L += sl[w] * f;
       O += so[w][tid] * f;
     }
-    float* out = part + ((long)head * __nvvm_read_ptx_sreg_nctaid_y() + split) * (HD + 2);
+    float* out = part + ((long)head * nbidy + split) * (HD + 2);
     out[tid] = O;
     if (tid == 0) out[HD] = M, out[HD + 1] = L;
   }
@@ -46,7 +46,7 @@ GLOBAL BOUNDS(128) decode_split(const u16* q, const u16* kc, const u16* vc, cons
 GLOBAL decode_combine(const float* part, u16* out, int splits) {
   const float* p = part + (long)bid * splits * (HD + 2);
   float M = -1e30f, L = 0, O = 0;
-  for (int s = 0; s < splits; s++) M = __builtin_fmaxf(M, p[s * (HD + 2) + HD]);
+  for (int s = 0; s < splits; s++) M = maxf(M, p[s * (HD + 2) + HD]);
   for (int s = 0; s < splits; s++) {
     float f = exp2a(p[s * (HD + 2) + HD] - M);
     L += p[s * (HD + 2) + HD + 1] * f;
@@ -59,7 +59,7 @@ GLOBAL decode_combine(const float* part, u16* out, int splits) {
 // tensor cores with a running softmax. first is the position of query 0.
 GLOBAL BOUNDS(32) prefill(const u16* q, const u16* kc, const u16* vc, const int* table, u16* out, int n, int first, int heads, int kvheads,
                           float scale) {
-  alignas(16) static SHARED u16 sq[16][HD + 8], sk[PAGE][HD + 8], sv[PAGE][HD + 8];
+  SHARED16 u16 sq[16][HD + 8], sk[PAGE][HD + 8], sv[PAGE][HD + 8];
   int head = bid, q0 = bidy * 16, lane = tid, kv = head / (heads / kvheads), g = lane >> 2, t = lane & 3;
   for (int i = lane; i < 16 * HD / 8; i += 32) {
     int r = i / (HD / 8), c = i % (HD / 8) * 8, row = q0 + r < n ? q0 + r : n - 1;
@@ -77,7 +77,7 @@ GLOBAL BOUNDS(32) prefill(const u16* q, const u16* kc, const u16* vc, const int*
     }
     commit();
     waitg<0>();
-    __nvvm_bar_warp_sync(0xffffffffu);  // mutate:warpsync
+    warpsync();  // mutate:warpsync
     float s[2][4] = {};
 #pragma unroll
     for (int k = 0; k < HD; k += 16) {
@@ -100,10 +100,10 @@ GLOBAL BOUNDS(32) prefill(const u16* q, const u16* kc, const u16* vc, const int*
           float v = s[j][2 * h + e] * scale * 1.44269504f;
           if (p + 8 * j + 2 * t + e > qpos) v = -1e30f;
           s[j][2 * h + e] = v;
-          mx = __builtin_fmaxf(mx, v);
+          mx = maxf(mx, v);
         }
-      mx = __builtin_fmaxf(mx, shx(mx, 1));
-      mx = __builtin_fmaxf(mx, shx(mx, 2));
+      mx = maxf(mx, shx(mx, 1));
+      mx = maxf(mx, shx(mx, 2));
       float f = exp2a(m[h] - mx), sum = 0;
       m[h] = mx;
 #pragma unroll
@@ -121,7 +121,7 @@ GLOBAL BOUNDS(32) prefill(const u16* q, const u16* kc, const u16* vc, const int*
       ldm2t(b, smem(&sv[lane & 15][8 * d]));
       mma_bf16(o[d], a, b);
     }
-    __nvvm_bar_warp_sync(0xffffffffu);
+    warpsync();
   }
 #pragma unroll
   for (int h = 0; h < 2; h++) {

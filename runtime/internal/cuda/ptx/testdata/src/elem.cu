@@ -12,7 +12,7 @@ GLOBAL embedding(const u16* table, const int* ids, u16* out, int dim, int vocab)
 
 // x += res; out = x / rms(x) * w; one block a row.
 GLOBAL BOUNDS(256) rmsnorm(float* x, const float* res, const u16* w, u16* out, int n, float eps) {
-  SHARED static float part[8];
+  SHARED float part[8];
   float s = 0;
   float* row = x + (long)bid * n;
   const float* r = res + (long)bid * n;
@@ -62,9 +62,9 @@ GLOBAL gelu_mul(const u16* gate, const u16* up, u16* out, int n) {
 
 // The index of the largest value of each row; the lowest index among equals.
 GLOBAL BOUNDS(256) argmax(const float* x, int* out, int n) {
-  SHARED static float bv[8];
-  SHARED static int bi[8];
-  float best = -__builtin_inff();
+  SHARED float bv[8];
+  SHARED int bi[8];
+  float best = -inff();
   int at = 0x7fffffff;
   for (int i = tid; i < n; i += ntid) {
     float v = x[(long)bid * n + i];
@@ -87,13 +87,13 @@ GLOBAL BOUNDS(256) argmax(const float* x, int* out, int n) {
 // The k largest of a row in order: k rounds of argmax over values kept in
 // dynamic shared memory.
 GLOBAL BOUNDS(128) topk(const float* x, float* vals, int* idx, int n, int k) {
-  extern SHARED float s[];
-  SHARED static float bv[4];
-  SHARED static int bi[4];
+  DYNAMIC(float, s);
+  SHARED float bv[4];
+  SHARED int bi[4];
   for (int i = tid; i < n; i += ntid) s[i] = x[(long)bid * n + i];
   SYNC();
   for (int r = 0; r < k; r++) {
-    float best = -__builtin_inff();
+    float best = -inff();
     int at = 0x7fffffff;
     for (int i = tid; i < n; i += ntid)
       if (s[i] > best) best = s[i], at = i;
@@ -109,7 +109,7 @@ GLOBAL BOUNDS(128) topk(const float* x, float* vals, int* idx, int n, int k) {
         if (bv[i] > best || (bv[i] == best && bi[i] < at)) best = bv[i], at = bi[i];
       vals[(long)bid * k + r] = best;
       idx[(long)bid * k + r] = at;
-      s[at] = -__builtin_inff();
+      s[at] = -inff();
     }
     SYNC();
   }
@@ -125,8 +125,8 @@ GLOBAL digest(const u64* p, u64* out, u64 n) {
     u64 m = (w ^ (i * 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
     b += m ^ (m >> 29);
   }
-  __nvvm_atom_add_gen_ll((long long*)&out[0], a);
-  __nvvm_atom_add_gen_ll((long long*)&out[1], b);
+  atomic_add(&out[0], a);
+  atomic_add(&out[1], b);
 }
 
 GLOBAL fill(u32* p, u64 n, u32 v) {
@@ -138,7 +138,7 @@ GLOBAL compare(const u32* p, u64 n, u32 v, u32* bad, u64* first) {
   for (u64 i = (u64)bid * ntid + tid; i < n; i += (u64)nbid * ntid)
     if (p[i] != v + (u32)i * 2654435761u) {
       asm volatile("red.global.add.u32 [%0],1;" ::"l"(bad) : "memory");
-      asm volatile("atom.global.min.u64 %0,[%1],%2;" : "=l"(*(u64[1]){}) : "l"(first), "l"(i) : "memory");
+      asm volatile("red.global.min.u64 [%0],%1;" ::"l"(first), "l"(i) : "memory");
     }
 }
 

@@ -10,8 +10,8 @@
 // C[M×N] = A[M×K] · B[N×K]ᵀ, bf16 in, f32 out; K a multiple of 32, M and N any.
 // 4 warps: each 32 rows by 32 columns.
 GLOBAL BOUNDS(128) gemm_bf16(const u16* A, const u16* B, float* C, int M, int N, int K) {
-  alignas(16) static SHARED u16 sa[STAGES][BM][LD];
-  alignas(16) static SHARED u16 sb[STAGES][BN][LD];
+  SHARED16 u16 sa[STAGES][BM][LD];
+  SHARED16 u16 sb[STAGES][BN][LD];
   int m0 = bidy * BM, n0 = bid * BN, warp = tid >> 5, lane = tid & 31;
   int wm = (warp >> 1) * 32, wn = (warp & 1) * 32;
   auto load = [&](int stage, int k0) {

@@ -8,7 +8,7 @@ DEV float dot8(V4 w, const float* x) {
 
 // y[row] = W[row] · x, bf16 weights, 16-byte loads; k a multiple of 8.
 GLOBAL BOUNDS(128) gemv_bf16(const u16* w, const float* x, float* y, int rows, int k) {
-  extern SHARED float sx[];
+  DYNAMIC(float, sx);
   for (int i = tid; i < k; i += ntid) sx[i] = x[i];
   SYNC();
   int row = bid * (ntid / 32) + tid / 32, lane = tid & 31;
