@@ -106,6 +106,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	if err != nil {
 		return nil, err
 	}
+	if f.maxMemory != "" {
+		input.Devices[0].Reserve = 0 // what may be used has been said
+	}
 	var bytes int64
 	s.parameters, bytes = measure(m, ck)
 	parts, err := devicemap.Parse(f.deviceMap, s.config.Layers)

@@ -35,11 +35,13 @@ func (e *Engine) Generate(ctx context.Context, r Request, emit func(Event) error
 	return g.result, err
 }
 
+// seedOf is the request's seed, or a random one of 53 bits, so that it survives
+// clients that keep JSON numbers as doubles.
 func seedOf(r *Request) int64 {
 	if r.Sampling.Seed != nil {
 		return *r.Sampling.Seed
 	}
-	return rand.Int64()
+	return rand.Int64N(1 << 53)
 }
 
 func (e *Engine) newTask(r *Request) *task {
