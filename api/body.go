@@ -64,15 +64,12 @@ func (s *Server) readBody(c *gin.Context) ([]byte, error) {
 	return nil, badBody("reading the request body: %v", err)
 }
 
-// deadlines starts a request's own: its body has a time to arrive in, also
-// where the route does not read it, since the connection is not reused before
-// it was read; and what the connection's last answer set for writing is over.
-func (s *Server) deadlines(c *gin.Context) {
-	// Writers without deadlines (in tests) go without.
-	rc := http.NewResponseController(c.Writer)
-	_ = rc.SetWriteDeadline(time.Time{})
+// boundBody gives a request's body a time to arrive in. It holds for routes
+// that do not read it too: the connection is not reused before it was read.
+func (s *Server) boundBody(c *gin.Context) {
 	if c.Request.ContentLength != 0 {
-		_ = rc.SetReadDeadline(time.Now().Add(s.limits.BodyTimeout))
+		// Writers without deadlines (in tests) read without one.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(s.limits.BodyTimeout))
 	}
 }
 

@@ -17,7 +17,7 @@ func (s *Server) routes() http.Handler {
 	r.RedirectTrailingSlash = false
 	r.UseRawPath = true // names in paths may hold an escaped slash
 	r.UnescapePathValues = true
-	r.Use(requestID, s.logRequest, s.recoverPanic, s.deadlines, s.cors, s.auth())
+	r.Use(requestID, s.logRequest, s.recoverPanic, s.boundBody, s.cors, s.auth())
 
 	r.NoRoute(func(c *gin.Context) {
 		if c.Request.Method == http.MethodOptions {
