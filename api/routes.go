@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 )
@@ -24,10 +25,12 @@ func (s *Server) routes() http.Handler {
 			c.Status(http.StatusNoContent)
 			return
 		}
-		s.fail(c, &apiError{
-			Status: http.StatusNotFound, Type: typeInvalid,
-			Message: "no such route: " + c.Request.Method + " " + clip(c.Request.URL.Path),
-		})
+		path := c.Request.URL.Path
+		message := "no such route: " + c.Request.Method + " " + clip(path)
+		if slices.ContainsFunc(r.Routes(), func(known gin.RouteInfo) bool { return known.Path == "/v1"+path }) {
+			message += "; the base URL ends in /v1: /v1" + path
+		}
+		s.fail(c, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Message: message})
 	})
 	r.NoMethod(func(c *gin.Context) {
 		if c.Request.Method == http.MethodOptions {
@@ -47,11 +50,12 @@ func (s *Server) routes() http.Handler {
 	r.POST("/tokenize", s.tokenize)
 	r.POST("/detokenize", s.detokenize)
 
-	r.GET("/health", s.health)
-	r.GET("/v1/health", s.health)
-	r.GET("/ping", s.health)
-	r.POST("/ping", s.health)
-	r.GET("/ready", s.ready)
+	probe := []string{http.MethodGet, http.MethodHead}
+	r.Match(probe, "/health", s.health)
+	r.Match(probe, "/v1/health", s.health)
+	r.Match(append(probe, http.MethodPost), "/ping", s.health)
+	r.Match(probe, "/ready", s.ready)
+	r.HEAD("/", func(c *gin.Context) { c.Status(http.StatusOK) }) // clients that look whether anybody is there
 	r.GET("/version", s.version)
 	r.GET("/metrics", s.scrape)
 	return r

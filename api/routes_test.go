@@ -57,7 +57,13 @@ func TestRoutesThatAreNot(t *testing.T) {
 	if w.Header().Get("Allow") != "POST" {
 		t.Errorf("Allow is %q", w.Header().Get("Allow"))
 	}
-	expect(t, ask(s, "POST", "/", ""), 404, assertion{"error.param", "null", true}, assertion{"error.code", "null", true})
+	expect(t, ask(s, "POST", "/none", ""), 404, assertion{"error.param", "null", true}, assertion{"error.code", "null", true})
+	for path, status := range map[string]int{"/": 200, "/health": 200, "/ready": 200, "/v1/models": 405} {
+		if w := ask(s, "HEAD", path, ""); w.Code != status {
+			t.Errorf("HEAD %s: %d", path, w.Code)
+		}
+	}
+	expect(t, ask(s, "POST", "/chat/completions", ""), 404, assertion{"error.message", "has", "/v1/chat/completions"})
 	if w := ask(s, "OPTIONS", "/v1/models", ""); w.Code != 204 {
 		t.Errorf("OPTIONS: %d", w.Code)
 	}
