@@ -9,7 +9,7 @@ import (
 )
 
 // maxNesting bounds how deep Sequences may stand within Sequences.
-const maxNesting = 32
+const maxNesting = 8
 
 // object is one JSON object of the file, with its place for errors. The getters
 // note the first error in err and go on with a zero value.
