@@ -53,7 +53,7 @@ func (n formNorm) normalize(s string, lead int) (string, int) {
 type mapNorm struct {
 	// write appends what r becomes.
 	write func(b []byte, r rune) []byte
-	// ascii: characters below 0x80 for which same is false are left as they are.
+	// same tells characters below 0x80 that stay as they are.
 	same func(c byte) bool
 }
 
@@ -83,8 +83,6 @@ func (n mapNorm) normalize(s string, lead int) (string, int) {
 	}
 	return string(b), out
 }
-
-func never(byte) bool { return false }
 
 func dropIf(drop func(r rune) bool, same func(c byte) bool) mapNorm {
 	return mapNorm{func(b []byte, r rune) []byte {
