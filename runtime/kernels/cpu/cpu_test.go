@@ -12,8 +12,8 @@ import (
 
 // each runs a test on every path there is; one that this processor lacks is
 // skipped with its typed reason.
-func each(t *testing.T, do func(t *testing.T, open func(testing.TB, Options) *Backend)) {
-	for _, name := range []string{"purego", "avx2", "avx512"} {
+func each(t *testing.T, names []string, do func(t *testing.T, open func(testing.TB, Options) *Backend)) {
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("INFER_CPU", name)
 			b, err := Open(Options{Threads: 1})
@@ -45,10 +45,16 @@ func each(t *testing.T, do func(t *testing.T, open func(testing.TB, Options) *Ba
 }
 
 func TestSuite(t *testing.T) {
-	for _, o := range []Options{{Threads: 1, Precision: F32}, {Threads: 3}} {
-		t.Run(fmt.Sprintf("%d threads", o.Threads), func(t *testing.T) {
-			each(t, func(t *testing.T, open func(testing.TB, Options) *Backend) {
-				kerneltest.Run(t, func(t testing.TB) kernels.Backend { return open(t, o) })
+	for _, c := range []struct {
+		o     Options
+		paths []string
+	}{
+		{Options{Threads: 1, Precision: F32}, []string{"avx2", "avx512"}},
+		{Options{Threads: 3}, []string{"purego", "avx2", "avx512"}},
+	} {
+		t.Run(fmt.Sprintf("%d threads", c.o.Threads), func(t *testing.T) {
+			each(t, c.paths, func(t *testing.T, open func(testing.TB, Options) *Backend) {
+				kerneltest.Run(t, func(t testing.TB) kernels.Backend { return open(t, c.o) })
 			})
 		})
 	}
