@@ -57,6 +57,7 @@ func (s *Server) routes() http.Handler {
 	r.Match(probe, "/ready", s.ready)
 	r.HEAD("/", func(c *gin.Context) { c.Status(http.StatusOK) }) // clients that look whether anybody is there
 	r.GET("/version", s.version)
+	r.GET("/openapi.json", s.describe)
 	r.GET("/metrics", s.scrape)
 	return r
 }
