@@ -60,3 +60,32 @@ func BenchmarkRMSNorm(b *testing.B) {
 	k := parse(b, source(b, "elem.ptx")).Kernel("rmsnorm")
 	benchmark(b, k, d, Config{Grid: grid(rows, 1), Block: grid(256, 1)}, pack(x, res, w, out, int32(n), float32(1e-5)), 4*rows*n, Options{Workers: 1})
 }
+
+// BenchmarkLaunch is the cost of a launch that does next to nothing, on a block
+// of 256 threads.
+func BenchmarkLaunch(b *testing.B) {
+	d := newDevice()
+	x, res, w := put(d, "x", make([]float32, 1)), put(d, "res", make([]float32, 1)), put(d, "w", make([]uint16, 1))
+	out, _ := d.alloc("out", 2)
+	k := parse(b, source(b, "elem.ptx")).Kernel("rmsnorm")
+	benchmark(b, k, d, Config{Grid: grid(1, 1), Block: grid(256, 1)}, pack(x, res, w, out, int32(1), float32(1e-5)), 0, Options{Workers: 1})
+}
+
+func BenchmarkDecodeAttention(b *testing.B) {
+	const n, kvheads, group, splits = 512, 2, 4, 4
+	d, r := newDevice(), rng(1)
+	kc, vc, table := pagedCache(&r, n, kvheads)
+	part, _ := d.alloc("part", kvheads*group*splits*66*4)
+	params := pack(put(d, "q", toBF16(r.floats(kvheads*group*64))), put(d, "k", kc), put(d, "v", vc), put(d, "table", table), part,
+		int32(n), int32(kvheads), int32(group), int32(n/splits), float32(0.125))
+	k := parse(b, source(b, "attn.ptx")).Kernel("decode_split")
+	benchmark(b, k, d, Config{Grid: grid(kvheads*group, splits), Block: grid(128, 1)}, params, 4*kvheads*group*n*64, Options{Workers: 1})
+}
+
+func BenchmarkParse(b *testing.B) {
+	src := source(b, "attn.ptx")
+	b.SetBytes(int64(len(src)))
+	for b.Loop() {
+		parse(b, src)
+	}
+}

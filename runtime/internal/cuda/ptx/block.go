@@ -45,24 +45,58 @@ type blockRun struct {
 // store does not hold up the launch, and that cancelling is prompt.
 const sliceLen = 1 << 14
 
+// newBlockRun gives what runs the launch's blocks: one that an earlier launch of
+// the same shape left behind, or a new one.
 func newBlockRun(l *launch) *blockRun {
 	k := l.k
+	if l.opts.Checks == 0 {
+		if b, _ := k.idle.Get().(*blockRun); b != nil && len(b.all) == warps(l.threads) {
+			b.reuse(l)
+			return b
+		}
+	}
 	b := &blockRun{
 		l: l, k: k, counts: make([]count, len(k.code)), mem: make([]memCount, k.refs), tlb: make([]tlbEntry, k.refs),
-		shared: make([]byte, k.shared+l.cfg.SharedBytes),
+		shared: make([]byte, k.shared+l.cfg.SharedBytes), watch: l.opts.Profile,
 	}
-	threads := l.threads
-	for i := 0; i*lanesPerWarp < threads; i++ {
+	for i := range warps(l.threads) {
 		b.all = append(b.all, newWarp(b, i))
 	}
 	if l.opts.Checks&CheckShared != 0 && len(b.shared) > 0 {
-		b.shadow = newShadow(spShared, k.gran, len(b.all))
+		b.shadow, b.watch = newShadow(spShared, k.gran, len(b.all)), true
 	}
 	if l.opts.Checks&CheckGlobalRaces != 0 {
-		b.gshadow = newShadow(spGlobal, k.ggran, len(b.all))
+		b.gshadow, b.watch = newShadow(spGlobal, k.ggran, len(b.all)), true
 	}
-	b.watch = b.shadow != nil || b.gshadow != nil || l.opts.Profile
 	return b
+}
+
+func warps(threads int) int { return (threads + lanesPerWarp - 1) / lanesPerWarp }
+
+// reuse prepares a blockRun without checks for another launch.
+func (b *blockRun) reuse(l *launch) {
+	b.l, b.watch = l, l.opts.Profile
+	clear(b.counts)
+	clear(b.mem)
+	if n := b.k.shared + l.cfg.SharedBytes; n <= cap(b.shared) {
+		b.shared = b.shared[:n]
+	} else {
+		b.shared = make([]byte, n)
+	}
+	for _, w := range b.all {
+		w.setLaunch()
+	}
+}
+
+// release keeps the blockRun for the next launch of the kernel, without what it
+// held of this one.
+func (b *blockRun) release() {
+	if b == nil || b.l.opts.Checks != 0 {
+		return
+	}
+	clear(b.tlb)
+	b.l = nil
+	b.k.idle.Put(b)
 }
 
 // thread turns a thread's number in the block into threadIdx.
@@ -80,7 +114,9 @@ func (b *blockRun) run(ctx context.Context, n int) *Fault {
 	for i := range b.shared {
 		b.shared[i] = 0xff
 	}
-	b.bars = [16]barrier{}
+	for i := range b.bars {
+		b.bars[i] = barrier{members: b.bars[i].members[:0]}
+	}
 	b.warps = b.warps[:0]
 	for i, w := range b.all {
 		w.start(b.l.threads - i*lanesPerWarp)

@@ -82,6 +82,9 @@ func (m *Module) compile(f *function) (k *Kernel, err error) {
 	}
 	k.place(fl)
 	bs := blocks(fl.stmts)
+	if len(bs) > maxBlocks || len(bs)*len(fl.regs) > maxLiveness {
+		return nil, &SyntaxError{Line: f.line, Text: f.name, Msg: fmt.Sprintf("kernel of %d basic blocks and %d registers is too large", len(bs), len(fl.regs))}
+	}
 	order := layout(bs)
 	alloc := allocate(fl.stmts, bs, order, fl.regs)
 	b := &builder{
@@ -113,7 +116,9 @@ func (m *Module) compile(f *function) (k *Kernel, err error) {
 			k.code[len(k.code)-1].next = at[blk.fall]
 		}
 	}
-	k.file = b.file
+	if k.file = b.file; k.file > maxFile {
+		return nil, &SyntaxError{Line: f.line, Text: f.name, Msg: fmt.Sprintf("a warp's registers and constants need %d bytes; at most %d", k.file, maxFile)}
+	}
 	for c, off := range b.consts {
 		c.off = off
 		k.consts = append(k.consts, c)

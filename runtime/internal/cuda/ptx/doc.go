@@ -26,9 +26,11 @@
 // What it is not: a model of time (it counts, the caller models), nor of a
 // weak memory order (a block's accesses happen in program order; blocks meet
 // in atomic operations). Blocks do not wait for each other: a grid-wide barrier
-// ends as a runaway kernel. The approximate functions are computed to single
-// precision, tanh.approx to the 11 bits the hardware gives, and the sums of a
-// matrix product in double precision.
+// ends as a runaway kernel. Blocks that touch the same memory without atomic
+// operations are not looked for, but run on goroutines that touch it likewise:
+// with more than one worker Go's race detector reports them. The approximate
+// functions are computed to single precision, tanh.approx to the 11 bits the
+// hardware gives, and the sums of a matrix product in double precision.
 //
 // It must never read or write host memory outside the Regions that Memory gives
 // it, whatever the PTX says, and never panic on any text.

@@ -64,7 +64,7 @@ func buildShfl(b *builder) exec {
 	default:
 		return nil
 	}
-	return func(w *warp, m uint32) {
+	general := func(w *warp, m uint32) {
 		v := *view[uint32](w, src)
 		n, c, out := view[uint32](w, lanes), view[uint32](w, clamp), view[uint32](w, d)
 		valid := uint32(0)
@@ -100,6 +100,22 @@ func buildShfl(b *builder) exec {
 		}
 		if p >= 0 {
 			w.preds[p] = w.preds[p]&^m | valid
+		}
+	}
+	k, c := b.arg(2), b.arg(3)
+	if mode != "bfly" || k.kind != opImm || c.kind != opImm || c.imm != 31 || p >= 0 {
+		return general
+	}
+	// The step of a reduction over a whole warp.
+	step := int(k.imm & 31)
+	return func(w *warp, m uint32) {
+		if m != allLanes {
+			general(w, m)
+			return
+		}
+		v, out := *view[uint32](w, src), view[uint32](w, d)
+		for l := range out {
+			out[l] = v[(l^step)&31]
 		}
 	}
 }

@@ -3,11 +3,13 @@ package ptx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // FuzzParse feeds the parser any text, and runs what it accepts: no text may
@@ -109,6 +111,47 @@ func TestMangled(t *testing.T) {
 				}
 				survive(t, changed)
 			}
+		}
+	}
+}
+
+// TestHostileText: texts that would take the stack, the memory or the time.
+func TestHostileText(t *testing.T) {
+	head := ".version 7.8\n.target sm_80\n.address_size 64\n"
+	var calls, regs, branches strings.Builder
+	for i := range 60 {
+		fmt.Fprintf(&calls, ".func f%d() { call f%d, (); call f%d, (); ret; }\n", 60-i, 59-i, 59-i)
+	}
+	for i := range 40000 {
+		fmt.Fprintf(&regs, "add.u32 %%r19, %%r19, %d;\n", i)
+	}
+	for i := range 10000 {
+		fmt.Fprintf(&branches, "L%d: @%%p bra L%d;\n", i, 9999-i)
+	}
+	for name, src := range map[string]string{
+		"braces":       head + ".visible .entry k() " + strings.Repeat("{", 1<<16),
+		"operands":     head + ".visible .entry k() { mov.b32 " + strings.Repeat("{", 1<<16),
+		"negations":    head + ".visible .entry k() { mov.b32 " + strings.Repeat("!", 1<<16),
+		"initialisers": head + ".global .b32 x[2] = " + strings.Repeat("{", 1<<16),
+		"addresses":    head + ".global .b64 x = " + strings.Repeat("generic(", 1<<16),
+		"calls":        head + ".func f0() { ret; }\n" + calls.String() + ".visible .entry k() { call f60, (); ret; }",
+		"constants":    program("", regs.String()),
+		"branches":     program("", branches.String()),
+		"registers":    head + ".visible .entry k() { .reg .b32 %r<4000000000>; }",
+		"variables":    head + ".visible .entry k() { .local .b8 x[1000000][1000000]; }",
+		"size":         strings.Repeat(" ", maxSource+1),
+		"comment":      head + "/*",
+		"string":       head + ".file 1 \"",
+		"section":      head + ".section .debug_x {",
+	} {
+		begin := time.Now()
+		_, err := Parse(src)
+		var se *SyntaxError
+		if !errors.As(err, &se) {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if d := time.Since(begin); d > 20*time.Second {
+			t.Errorf("%s: took %v", name, d)
 		}
 	}
 }

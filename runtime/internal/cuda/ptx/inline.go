@@ -12,6 +12,7 @@ type flat struct {
 	vars  []*variable
 	used  map[*variable]bool
 	stack []string
+	calls int
 }
 
 // inliner maps one copy of a function into the flat body.
@@ -40,6 +41,9 @@ func (fl *flat) add(f *function, bound map[*variable]*variable, end *label) erro
 		if name == f.name {
 			return &SyntaxError{Line: f.line, Text: f.name, Msg: "recursive calls are not supported"}
 		}
+	}
+	if fl.calls++; fl.calls > maxCalls || len(fl.stack) > maxNesting {
+		return &SyntaxError{Line: f.line, Text: f.name, Msg: fmt.Sprintf("more than %d calls, or calls nested more than %d deep", maxCalls, maxNesting)}
 	}
 	fl.stack = append(fl.stack, f.name)
 	defer func() { fl.stack = fl.stack[:len(fl.stack)-1] }()

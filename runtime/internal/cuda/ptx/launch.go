@@ -144,6 +144,9 @@ func (k *Kernel) Launch(ctx context.Context, cfg Config, params []byte, mem Memo
 		return Stats{}, failed
 	}
 	s := l.collect(runs)
+	for _, b := range runs {
+		b.release()
+	}
 	s.Blocks, s.Threads = int64(l.blocks), int64(l.blocks)*int64(l.threads)
 	if fault != nil {
 		return s, fault
@@ -211,19 +214,25 @@ func newWarp(b *blockRun, num int) *warp {
 	for _, c := range k.consts {
 		w.fill(c.off, c.wide, c.bits)
 	}
-	for _, s := range k.syms {
-		addr, ok := b.l.cfg.Symbols[s.vr.name]
+	w.setLaunch()
+	return w
+}
+
+// setLaunch updates what depends on the launch: addresses of module variables
+// and special registers.
+func (w *warp) setLaunch() {
+	for _, s := range w.k.syms {
+		addr, ok := w.blk.l.cfg.Symbols[s.vr.name]
 		if !ok {
 			addr = staticWindow + uint64(s.vr.offset)
 		}
 		w.fill(s.off, true, addr+uint64(s.add))
 	}
-	for _, s := range k.specs {
+	for _, s := range w.k.specs {
 		if !specialPerBlock(s.name) {
 			w.setSpecial(s)
 		}
 	}
-	return w
 }
 
 // fill broadcasts a value to all lanes of a slot.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 )
 
 // Module is parsed PTX: immutable, safe for any number of launches at once.
@@ -127,6 +128,7 @@ type Kernel struct {
 	syms   []symbolConst  // values known at launch
 	specs  []specialConst // special registers
 	refs   int            // memory instructions
+	idle   sync.Pool      // of *blockRun, for the next launch
 }
 
 type constant struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -277,7 +278,7 @@ func TestStats(t *testing.T) {
 `)).Kernel("k")
 	d := newDevice()
 	buf, _ := d.alloc("buf", 4096)
-	s, err := k.Launch(context.Background(), Config{Grid: grid(3, 1), Block: grid(32, 1)}, pack(buf), d.regions, Options{Workers: 2, Profile: true})
+	s, err := k.Launch(context.Background(), Config{Grid: grid(3, 1), Block: grid(32, 1)}, pack(buf), d.regions, Options{Workers: 1, Profile: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,5 +307,43 @@ func TestStats(t *testing.T) {
 	}
 	if len(s.Lines) != len(k.code) {
 		t.Errorf("%d lines of profile for %d instructions", len(s.Lines), len(k.code))
+	}
+}
+
+// TestLaunchesAtOnce runs one kernel from many goroutines and on shapes that
+// change, so that what a launch leaves for the next one is seen to be clean.
+func TestLaunchesAtOnce(t *testing.T) {
+	k := parse(t, program(".extern .shared .align 4 .b8 dyn[];", `
+	mov.u32 %r1, dyn; shl.b32 %r2, %i, 2; add.u32 %r2, %r2, %r1;
+	mov.u32 %r3, %ntid.x; mov.u32 %r4, %dynamic_smem_size; mad.lo.u32 %r3, %r3, 10000, %r4;
+	st.shared.u32 [%r2], %r3; bar.sync 0;
+	xor.b32 %r2, %r2, 4; ld.shared.u32 %r3, [%r2];
+	add.u32 %r9, %r9, %r3; st.global.u32 [%o], %r9;`)).Kernel("k")
+	done := make(chan error)
+	for g := range 4 {
+		go func() {
+			var err error
+			for i := range 20 {
+				d := newDevice()
+				threads := 32 * (1 + (g+i)%3)
+				out, data := d.alloc("out", threads*4)
+				cfg := Config{Grid: grid(1, 1), Block: grid(threads, 1), SharedBytes: threads*4 + 64*i}
+				if e := try(k, d, Options{Workers: 1}, cfg, pack(out)); e != nil {
+					err = e
+				}
+				want := uint32(threads*10000 + cfg.SharedBytes)
+				for j := range threads {
+					if got := uint32(readBytes(data[4*j:], 4)); got != want {
+						err = fmt.Errorf("thread %d of %d gives %d, want %d", j, threads, got, want)
+					}
+				}
+			}
+			done <- err
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -6,14 +6,6 @@ import (
 	"strings"
 )
 
-// Limits on what a module may declare, checked before memory is taken.
-const (
-	maxSource   = 64 << 20 // bytes of PTX text
-	maxRegs     = 1 << 20  // registers of one .reg declaration
-	maxVariable = 1 << 28  // bytes of one variable
-	maxStmts    = 1 << 20  // statements of one function, after inlining
-)
-
 type parser struct {
 	src   string
 	toks  []token
@@ -22,6 +14,15 @@ type parser struct {
 	loc   loc
 	fn    *function
 	scope *scope
+	depth int // of nesting
+}
+
+// nest counts a level of nesting, which the text decides, and the stack pays.
+func (p *parser) nest() error {
+	if p.depth++; p.depth > maxNesting {
+		return p.errf(p.peek(), "nested more than %d deep", maxNesting)
+	}
+	return nil
 }
 
 // Parse reads PTX text (any .version; sm_80's instructions and what later
@@ -319,6 +320,10 @@ func (p *parser) declarator(v *variable, elem typ, vec int) error {
 }
 
 func (p *parser) initialiser(v *variable, elem typ) error {
+	if err := p.nest(); err != nil {
+		return err
+	}
+	defer func() { p.depth-- }()
 	if p.accept("{") {
 		for !p.accept("}") {
 			if err := p.initialiser(v, elem); err != nil {
@@ -352,6 +357,10 @@ func (p *parser) initialiser(v *variable, elem typ) error {
 
 // constant reads an immediate, or a symbol with an offset.
 func (p *parser) constant() (operand, error) {
+	if err := p.nest(); err != nil {
+		return operand{}, err
+	}
+	defer func() { p.depth-- }()
 	neg := p.accept("-")
 	t, err := p.word("a constant")
 	if err != nil {

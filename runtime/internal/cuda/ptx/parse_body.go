@@ -131,6 +131,10 @@ func (p *parser) params() ([]*variable, error) {
 
 // block reads statements up to the closing brace; the opening one is read.
 func (p *parser) block() error {
+	if err := p.nest(); err != nil {
+		return err
+	}
+	defer func() { p.depth-- }()
 	p.scope = newScope(p.scope)
 	defer func() { p.scope = p.scope.up }()
 	for {

@@ -101,6 +101,10 @@ func (p *parser) stmt() (*stmt, error) {
 }
 
 func (p *parser) operand(s *stmt) (operand, error) {
+	if err := p.nest(); err != nil {
+		return operand{}, err
+	}
+	defer func() { p.depth-- }()
 	t := p.peek()
 	switch {
 	case p.accept("{"):
