@@ -1,23 +1,10 @@
-//go:build unix
-
 package tokenizer
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
-
-// cpuTime is what the process has used so far: on a busy machine the clock says
-// little.
-func cpuTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // TestLinear encodes texts that make a careless tokenizer quadratic: 100 kB of
 // each must stay within some twenty times what 10 kB take.
