@@ -41,8 +41,12 @@ type bpeConfig struct {
 }
 
 func newBPE(c *bpeConfig) (*bpe, error) {
+	v, err := newVocabulary(c.ids)
+	if err != nil {
+		return nil, err
+	}
 	m := &bpe{
-		vocabulary: newVocabulary(c.ids), cache: newWordCache(), unk: -1,
+		vocabulary: v, cache: newWordCache(), unk: -1,
 		fuseUnk: c.fuseUnk, ignoreMerges: c.ignoreMerges, prefix: c.prefix, suffix: c.suffix,
 	}
 	if c.unk != nil {
@@ -141,8 +145,9 @@ func (m *bpe) encodeWord(st *scratch, dst []int32, word string, hidden specials)
 		return m.cut(st, dst, word, hidden)
 	}
 	slot := m.cache.slot(word)
-	if ids, ok := m.cache.get(slot, word); ok {
-		return append(dst, ids...)
+	dst, ok := m.cache.add(dst, slot, word)
+	if ok {
+		return dst
 	}
 	n := len(dst)
 	dst = m.cut(st, dst, word, nil)

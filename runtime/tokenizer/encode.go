@@ -18,18 +18,22 @@ func (t *Tokenizer) encode(text string, addSpecial, plain bool) []int32 {
 	st, _ := t.pool.Get().(*scratch)
 	if st == nil {
 		st = new(scratch)
+		st.cut = t.pre.into(0, func(p piece) { st.out = t.model.encode(st, st.out, p.text, st.plain) })
 	}
-	defer t.pool.Put(st)
+	st.plain = plain
 	text = validText(text)
-	ids := make([]int32, 0, len(text)/4+8)
+	st.out = make([]int32, 0, len(text)/4+8)
 	st.segments[0] = t.added.find(st.segments[0][:0], t.added.raw, text, plain)
 	for _, seg := range st.segments[0] {
 		if seg.id >= 0 {
-			ids = append(ids, seg.id)
+			st.out = append(st.out, seg.id)
 			continue
 		}
-		ids = t.encodeText(st, ids, piece{text[seg.start:seg.end], firstLead(text, seg)}, plain)
+		t.encodeText(st, piece{text[seg.start:seg.end], firstLead(text, seg)})
 	}
+	ids := st.out
+	st.out = nil
+	t.pool.Put(st)
 	if addSpecial && t.post != nil {
 		return t.post.apply(make([]int32, 0, len(ids)+4), ids)
 	}
@@ -51,37 +55,18 @@ func firstLead(text string, seg segment) int {
 
 // encodeText encodes a part of the text in which no token stands that is looked
 // for before normalizing.
-func (t *Tokenizer) encodeText(st *scratch, ids []int32, p piece, plain bool) []int32 {
+func (t *Tokenizer) encodeText(st *scratch, p piece) {
 	if t.normalizer != nil {
 		p.text, p.lead = t.normalizer.normalize(p.text, p.lead)
 	}
-	st.segments[1] = t.added.find(st.segments[1][:0], t.added.norm, p.text, plain)
+	st.segments[1] = t.added.find(st.segments[1][:0], t.added.norm, p.text, st.plain)
 	for _, seg := range st.segments[1] {
 		if seg.id >= 0 {
-			ids = append(ids, seg.id)
-			continue
+			st.out = append(st.out, seg.id)
+		} else {
+			st.cut(p.sub(seg.start, seg.end))
 		}
-		cur := append(st.pieces[0][:0], p.sub(seg.start, seg.end))
-		next := st.pieces[1][:0]
-		for _, pre := range t.pre {
-			next = next[:0]
-			for _, q := range cur {
-				if q.text != "" {
-					next = pre.cut(next, q)
-				}
-			}
-			cur, next = next, cur
-		}
-		for _, q := range cur {
-			if q.text != "" {
-				ids = t.model.encode(st, ids, q.text, plain)
-			}
-		}
-		clear(cur[:cap(cur)]) // let go of the text
-		clear(next[:cap(next)])
-		st.pieces = [2][]piece{cur[:0], next[:0]}
 	}
-	return ids
 }
 
 // Decode turns ids into text, as the reference's decode does. With skipSpecial,

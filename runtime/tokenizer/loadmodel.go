@@ -174,9 +174,6 @@ func (c *modelConfig) build() (model, error) {
 		if c.ids == nil {
 			return nil, fmt.Errorf("model.vocab: %s wants an object of pieces with ids", kind)
 		}
-		if err := checkUnique(c.ids); err != nil {
-			return nil, err
-		}
 	case "Unigram":
 		return c.unigram(o)
 	default:
@@ -190,29 +187,18 @@ func (c *modelConfig) build() (model, error) {
 	if !ok {
 		o.fail("unk_token", "%s is not in the vocabulary", quote(unk))
 	}
-	if kind == "WordLevel" {
-		if o.err != nil {
-			return nil, o.err
-		}
-		return &wordLevel{vocabulary: newVocabulary(c.ids), unk: id}, nil
-	}
 	prefix, chars := o.str("continuing_subword_prefix", "##"), o.int("max_input_chars_per_word", 100)
 	if o.err != nil {
 		return nil, o.err
 	}
-	return newWordPiece(c.ids, id, prefix, int(chars)), nil
-}
-
-// checkUnique makes sure that no id has two pieces.
-func checkUnique(ids map[string]int32) error {
-	seen := make(map[int32]string, len(ids))
-	for s, id := range ids {
-		if other, ok := seen[id]; ok {
-			return fmt.Errorf("model.vocab: %s and %s have the same id %d", quote(min(s, other)), quote(max(s, other)), id)
-		}
-		seen[id] = s
+	v, err := newVocabulary(c.ids)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if kind == "WordLevel" {
+		return &wordLevel{vocabulary: v, unk: id}, nil
+	}
+	return newWordPiece(v, id, prefix, int(chars)), nil
 }
 
 func (c *modelConfig) bpe(o *object) (model, error) {
@@ -252,5 +238,5 @@ func (c *modelConfig) unigram(o *object) (model, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return newUnigram(c.pieces, c.scores, int32(unk), fallback), nil
+	return newUnigram(c.pieces, c.scores, int32(unk), fallback)
 }

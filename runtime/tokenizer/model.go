@@ -1,5 +1,7 @@
 package tokenizer
 
+import "fmt"
+
 // A model turns one word into the ids of its pieces.
 type model interface {
 	// encode appends the ids of word (valid UTF-8, not empty). With plain, no
@@ -15,7 +17,9 @@ type model interface {
 
 // scratch is what one Encode call works with; it is pooled.
 type scratch struct {
-	pieces   [2][]piece
+	plain    bool
+	out      []int32     // the text's ids so far
+	cut      func(piece) // pre-tokenizes a piece and encodes what comes of it
 	segments [2][]segment
 	ids      []int32 // one word's symbols
 	hidden   specials
@@ -35,24 +39,35 @@ type vocabulary struct {
 	highest int32
 }
 
-// newVocabulary inverts ids. The ids are not negative and no two are equal.
-func newVocabulary(ids map[string]int32) *vocabulary {
+// newVocabulary inverts ids, which are not negative. Two pieces with one id are
+// an error.
+func newVocabulary(ids map[string]int32) (*vocabulary, error) {
 	v := &vocabulary{ids: ids, highest: -1}
 	for _, id := range ids {
 		v.highest = max(v.highest, id)
 	}
+	twice := func(a, b string, id int32) error {
+		return fmt.Errorf("model.vocab: %s and %s have the same id %d", quote(min(a, b)), quote(max(a, b)), id)
+	}
 	if int(v.highest) > 8*len(ids)+1<<16 {
 		v.rest = make(map[int32]string, len(ids))
 		for s, id := range ids {
+			if other, ok := v.rest[id]; ok {
+				return nil, twice(s, other, id)
+			}
 			v.rest[id] = s
 		}
-		return v
+		return v, nil
 	}
 	v.tokens = make([]string, v.highest+1)
+	seen := make([]bool, v.highest+1)
 	for s, id := range ids {
-		v.tokens[id] = s
+		if seen[id] {
+			return nil, twice(s, v.tokens[id], id)
+		}
+		v.tokens[id], seen[id] = s, true
 	}
-	return v
+	return v, nil
 }
 
 func (v *vocabulary) tokenID(s string) (int32, bool) {

@@ -25,10 +25,10 @@ func (p piece) prepend(s string) piece {
 	return p
 }
 
-// A preTokenizer cuts a piece into the parts that no token crosses and appends
-// them to dst. Empty parts are left out by the caller.
+// A preTokenizer cuts a piece, which is not empty, into the parts that no token
+// crosses and gives them to emit, one after the other. Some may be empty.
 type preTokenizer interface {
-	cut(dst []piece, p piece) []piece
+	cut(p piece, emit func(piece))
 }
 
 // splitPre is Split, and with other patterns most of the named pre-tokenizers.
@@ -38,39 +38,39 @@ type splitPre struct {
 	behavior splitBehavior
 }
 
-func (x splitPre) cut(dst []piece, p piece) []piece {
-	if p.text == "" {
-		return dst
+func (x splitPre) cut(p piece, emit func(piece)) {
+	sp, ok := x.pat.(scannerPattern)
+	switch {
+	case ok && x.behavior == splitIsolated:
+		sp.scan.cut(p, emit, true)
+	case ok && x.behavior == splitRemoved && x.invert:
+		sp.scan.cut(p, emit, false)
+	default:
+		cutSpans(p, x.pat.find(nil, p.text), x.invert, x.behavior, emit)
 	}
-	if sp, ok := x.pat.(scannerPattern); ok && (x.behavior == splitIsolated || x.behavior == splitRemoved && x.invert) {
-		return x.scan(dst, p, sp)
-	}
-	return cutSpans(dst, p, x.pat.find(nil, p.text), x.invert, x.behavior)
 }
 
-// scan is the way of most byte-level models: the matches are the parts, and so,
-// but for the inverted Removed, is what lies between them.
-func (x splitPre) scan(dst []piece, p piece, sp scannerPattern) []piece {
+// cut is the way of most byte-level models: the matches are the parts, and with
+// gaps, so is what lies between them.
+func (scan scanner) cut(p piece, emit func(piece), gaps bool) {
 	t := classTables()
-	from := 0
-	gap := func(i int) {
-		if from < i && x.behavior == splitIsolated {
-			dst = append(dst, p.sub(from, i))
-		}
-	}
+	from := 0 // what is before has been emitted
 	for i := 0; i < len(p.text); {
-		j := sp.scan(t, p.text, i)
+		j := scan(t, p.text, i)
 		if j < 0 {
 			_, n := utf8.DecodeRuneInString(p.text[i:])
 			i += n
 			continue
 		}
-		gap(i)
-		dst = append(dst, p.sub(i, j))
+		if gaps && from < i {
+			emit(p.sub(from, i))
+		}
+		emit(p.sub(i, j))
 		i, from = j, j
 	}
-	gap(len(p.text))
-	return dst
+	if gaps && from < len(p.text) {
+		emit(p.sub(from, len(p.text)))
+	}
 }
 
 // byteLevelPre is ByteLevel: an optional space in front, the GPT-2 pattern
@@ -80,23 +80,21 @@ type byteLevelPre struct {
 	prefixSpace, regex, raw bool
 }
 
-func (x byteLevelPre) cut(dst []piece, p piece) []piece {
+func (x byteLevelPre) cut(p piece, emit func(piece)) {
 	if x.prefixSpace && !strings.HasPrefix(p.text, " ") {
 		p = p.prepend(" ")
 	}
-	n := len(dst)
-	if x.regex {
-		dst = splitPre{pat: scannerPattern{scanGPT2}, behavior: splitIsolated}.cut(dst, p)
-	} else {
-		dst = append(dst, p)
-	}
 	if !x.raw {
-		for i := n; i < len(dst); i++ {
-			q := &dst[i]
-			q.text, q.lead = byteLevelText(q.text), len(byteLevelText(q.text[:q.lead]))
+		next := emit
+		emit = func(q piece) {
+			next(piece{byteLevelText(q.text), len(byteLevelText(q.text[:q.lead]))})
 		}
 	}
-	return dst
+	if x.regex {
+		scanner(scanGPT2).cut(p, emit, true)
+	} else {
+		emit(p)
+	}
 }
 
 // prependScheme says before which parts Metaspace puts its mark.
@@ -116,18 +114,19 @@ type metaspacePre struct {
 	split  bool
 }
 
-func (x metaspacePre) cut(dst []piece, p piece) []piece {
+func (x metaspacePre) cut(p piece, emit func(piece)) {
 	if strings.Contains(p.text, " ") {
 		// Every space stems from what the character it stood for stems from.
 		p.lead += strings.Count(p.text[:p.lead], " ") * (len(x.mark) - 1)
 		p.text = strings.ReplaceAll(p.text, " ", x.mark)
 	}
 	if !strings.HasPrefix(p.text, x.mark) &&
-		(x.scheme == prependAlways || x.scheme == prependFirst && p.lead > 0) && p.text != "" {
+		(x.scheme == prependAlways || x.scheme == prependFirst && p.lead > 0) {
 		p = p.prepend(x.mark)
 	}
 	if !x.split {
-		return append(dst, p)
+		emit(p)
+		return
 	}
 	// Merged with next: a mark goes with the text behind it. Of marks in a row
 	// only the last does.
@@ -138,26 +137,26 @@ func (x metaspacePre) cut(dst []piece, p piece) []piece {
 			break
 		}
 		if j += i; j > from {
-			dst = append(dst, p.sub(from, j))
+			emit(p.sub(from, j))
 		}
 		from, i = j, j+len(x.mark)
 	}
-	return append(dst, p.sub(from, len(p.text)))
+	emit(p.sub(from, len(p.text)))
 }
 
 // fixedLengthPre is FixedLength: parts of so many characters.
 type fixedLengthPre struct{ length int }
 
-func (x fixedLengthPre) cut(dst []piece, p piece) []piece {
+func (x fixedLengthPre) cut(p piece, emit func(piece)) {
 	from, n := 0, 0
 	for i := range p.text {
 		if n == x.length {
-			dst = append(dst, p.sub(from, i))
+			emit(p.sub(from, i))
 			from, n = i, 0
 		}
 		n++
 	}
-	return append(dst, p.sub(from, len(p.text)))
+	emit(p.sub(from, len(p.text)))
 }
 
 // bertPre is BertPreTokenizer: white space is dropped, punctuation stands alone.
@@ -166,19 +165,23 @@ var bertPre = preSeq{
 	splitPre{pat: runePattern{isPunctRune}, behavior: splitIsolated},
 }
 
-// preSeq is the pre-tokenizer Sequence.
+// preSeq is the pre-tokenizer Sequence: each cuts what the one before it emits.
 type preSeq []preTokenizer
 
-func (x preSeq) cut(dst []piece, p piece) []piece {
-	cur, next := []piece{p}, []piece(nil)
-	for _, pre := range x {
-		next = next[:0]
-		for _, q := range cur {
-			if q.text != "" {
-				next = pre.cut(next, q)
+// into is where pieces go that stand before the i-th pre-tokenizer; what comes
+// out of the last goes to emit.
+func (x preSeq) into(i int, emit func(piece)) func(piece) {
+	if i == len(x) {
+		return func(p piece) {
+			if p.text != "" {
+				emit(p)
 			}
 		}
-		cur, next = next, cur
 	}
-	return append(dst, cur...)
+	pre, next := x[i], x.into(i+1, emit)
+	return func(p piece) {
+		if p.text != "" {
+			pre.cut(p, next)
+		}
+	}
 }

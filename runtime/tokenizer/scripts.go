@@ -16,7 +16,7 @@ type script int16
 
 const anyScript script = 0
 
-func (scriptsPre) cut(dst []piece, p piece) []piece {
+func (scriptsPre) cut(p piece, emit func(piece)) {
 	last := script(-1)
 	from := -1 // what stands before the first cut is dropped, as in the reference
 	for i, r := range p.text {
@@ -26,16 +26,15 @@ func (scriptsPre) cut(dst []piece, p piece) []piece {
 		}
 		if s != last {
 			if from >= 0 {
-				dst = append(dst, p.sub(from, i))
+				emit(p.sub(from, i))
 			}
 			from = i
 		}
 		last = s
 	}
 	if from >= 0 {
-		dst = append(dst, p.sub(from, len(p.text)))
+		emit(p.sub(from, len(p.text)))
 	}
-	return dst
 }
 
 func scriptOf(r rune) script {

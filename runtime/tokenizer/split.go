@@ -86,7 +86,7 @@ var splitBehaviors = map[string]splitBehavior{
 
 // cutSpans cuts p at the matches. With invert, what lies between them counts as
 // the matches.
-func cutSpans(dst []piece, p piece, matches []span, invert bool, b splitBehavior) []piece {
+func cutSpans(p piece, matches []span, invert bool, b splitBehavior, emit func(piece)) {
 	type part struct {
 		span
 		match bool
@@ -107,10 +107,10 @@ func cutSpans(dst []piece, p piece, matches []span, invert bool, b splitBehavior
 	case splitRemoved, splitIsolated:
 		for _, q := range parts {
 			if b == splitIsolated || !q.match {
-				dst = append(dst, p.sub(q.start, q.end))
+				emit(p.sub(q.start, q.end))
 			}
 		}
-		return dst
+		return
 	case splitMergedWithNext:
 		// Built from the end, then turned round.
 		var spans []span
@@ -124,9 +124,9 @@ func cutSpans(dst []piece, p piece, matches []span, invert bool, b splitBehavior
 			prev = parts[i].match
 		}
 		for i := len(spans) - 1; i >= 0; i-- {
-			dst = append(dst, p.sub(spans[i].start, spans[i].end))
+			emit(p.sub(spans[i].start, spans[i].end))
 		}
-		return dst
+		return
 	}
 	var spans []span
 	prev := false
@@ -143,7 +143,6 @@ func cutSpans(dst []piece, p piece, matches []span, invert bool, b splitBehavior
 		prev = q.match
 	}
 	for _, q := range spans {
-		dst = append(dst, p.sub(q.start, q.end))
+		emit(p.sub(q.start, q.end))
 	}
-	return dst
 }

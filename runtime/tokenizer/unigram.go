@@ -28,7 +28,7 @@ type bestPath struct {
 	id    int32
 }
 
-func newUnigram(pieces []string, scores []float64, unk int32, fallback bool) *unigram {
+func newUnigram(pieces []string, scores []float64, unk int32, fallback bool) (*unigram, error) {
 	m := &unigram{pieces: pieces, scores: scores, trie: newByteTrie(), unk: unk}
 	ids := make(map[string]int32, len(pieces))
 	lowest := math.Inf(1)
@@ -39,12 +39,15 @@ func newUnigram(pieces []string, scores []float64, unk int32, fallback bool) *un
 		}
 		lowest = min(lowest, scores[i])
 	}
-	m.vocabulary = newVocabulary(ids)
+	var err error
+	if m.vocabulary, err = newVocabulary(ids); err != nil {
+		return nil, err
+	}
 	m.unkScore = lowest - unkPenalty
 	if fallback {
 		m.fallback = newByteFallback(m.vocabulary)
 	}
-	return m
+	return m, nil
 }
 
 func (m *unigram) setSpecial(special map[string]bool) { m.restrict(special, m.vocabulary) }

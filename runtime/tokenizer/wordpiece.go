@@ -17,12 +17,12 @@ type wordPiece struct {
 	more     *byteTrie // pieces that go on, without their prefix
 }
 
-func newWordPiece(ids map[string]int32, unk int32, prefix string, maxChars int) *wordPiece {
+func newWordPiece(v *vocabulary, unk int32, prefix string, maxChars int) *wordPiece {
 	m := &wordPiece{
-		vocabulary: newVocabulary(ids), unk: unk, maxChars: maxChars,
+		vocabulary: v, unk: unk, maxChars: maxChars,
 		first: newByteTrie(), more: newByteTrie(),
 	}
-	for s, id := range ids {
+	for s, id := range v.ids {
 		if s != "" {
 			m.first.insert(s, id)
 		}
