@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ Lines have history and editing. Ctrl-C stops an answer, Ctrl-D leaves.
 		Example: "  infer chat\n  infer chat ./my-model --system \"Answer in one sentence.\"",
 		Args:    argsAtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := sampling.resolve(sampling.s); err != nil {
+				return err // before anything is loaded
+			}
 			// The first Ctrl-C must end an answer, not the program.
 			ctx, cancel := signal.NotifyContext(context.WithoutCancel(cmd.Context()), syscall.SIGTERM)
 			defer cancel()
@@ -50,7 +54,11 @@ Lines have history and editing. Ctrl-C stops an answer, Ctrl-D leaves.
 			}
 			c := &conversation{sess: sess, sampling: s, system: system, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr()}
 			c.reset()
-			return c.loop(ctx, newLineReader(cmd.InOrStdin(), cmd.OutOrStdout()))
+			lines := newLineReader(cmd.InOrStdin(), cmd.OutOrStdout())
+			if _, ok := lines.(*terminalLines); ok {
+				fmt.Fprintf(c.notes, "%s on %s; /help lists the commands, Ctrl-D leaves\n", sess.source.name, sess.devices())
+			}
+			return c.loop(ctx, lines)
 		},
 	}
 	cmd.Flags().StringVar(&system, "system", "", "system message")
@@ -88,6 +96,10 @@ func (c *conversation) reset() {
 func (c *conversation) loop(ctx context.Context, lines lineReader) error {
 	for {
 		text, err := readMessage(lines)
+		if errors.Is(err, errLineDropped) {
+			fmt.Fprintln(c.notes, "(Ctrl-D leaves)")
+			continue
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -105,10 +117,12 @@ func (c *conversation) loop(ctx context.Context, lines lineReader) error {
 			return nil
 		case command == "/clear":
 			c.reset()
+			fmt.Fprintln(c.notes, "(the conversation is forgotten)")
 			continue
 		case command == "/system":
 			c.system = strings.TrimSpace(rest)
 			c.reset()
+			fmt.Fprintln(c.notes, "(the conversation starts anew, with this system message)")
 			continue
 		case command == "/retry":
 			for len(c.messages) > 0 && c.messages[len(c.messages)-1].Role == "assistant" {
@@ -178,6 +192,11 @@ func readMessage(lines lineReader) (string, error) {
 	}
 }
 
+// errLineDropped is Ctrl-C while a line is typed: it takes the line back, and
+// nothing else. A conversation is not lost to a Ctrl-C that comes just after the
+// answer's end.
+var errLineDropped = errors.New("line dropped")
+
 // lineReader reads lines; io.EOF ends the conversation.
 type lineReader interface {
 	ReadLine(prompt string) (string, error)
@@ -185,10 +204,7 @@ type lineReader interface {
 
 func newLineReader(in io.Reader, out io.Writer) lineReader {
 	if f, ok := in.(*os.File); ok && isTerminal(f) && isTerminal(out) {
-		return &terminalLines{file: f, term: term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{f, out}, "")}
+		return &terminalLines{file: f, out: out, history: term.NewTerminal(nil, "").History}
 	}
 	return pipedLines{bufio.NewScanner(in)}
 }
@@ -196,8 +212,24 @@ func newLineReader(in io.Reader, out io.Writer) lineReader {
 // terminalLines edits lines in raw mode; between them the terminal is as it
 // was, so that Ctrl-C is a signal while an answer runs.
 type terminalLines struct {
-	file *os.File
-	term *term.Terminal
+	file    *os.File
+	out     io.Writer
+	keys    keyReader
+	term    *term.Terminal
+	history term.History
+}
+
+// keyReader notes a Ctrl-C, which the line editor reports as an end like Ctrl-D.
+type keyReader struct {
+	io.Reader
+	interrupted bool
+}
+
+func (k *keyReader) Read(p []byte) (int, error) {
+	const ctrlC = 3
+	n, err := k.Reader.Read(p)
+	k.interrupted = k.interrupted || bytes.IndexByte(p[:n], ctrlC) >= 0
+	return n, err
 }
 
 func (t *terminalLines) ReadLine(prompt string) (string, error) {
@@ -206,13 +238,28 @@ func (t *terminalLines) ReadLine(prompt string) (string, error) {
 		return "", fmt.Errorf("terminal: %w", err)
 	}
 	defer func() { _ = term.Restore(int(t.file.Fd()), state) }()
+	if t.term == nil { // at the start, and after a dropped line
+		t.keys = keyReader{Reader: t.file}
+		t.term = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{&t.keys, t.out}, "")
+		t.term.History = t.history
+	}
 	if w, h, err := term.GetSize(int(t.file.Fd())); err == nil {
 		_ = t.term.SetSize(w, h)
 	}
 	t.term.SetPrompt(prompt)
 	line, err := t.term.ReadLine()
-	if errors.Is(err, term.ErrPasteIndicator) {
+	switch {
+	case errors.Is(err, term.ErrPasteIndicator):
 		err = nil
+	case errors.Is(err, io.EOF):
+		if t.keys.interrupted {
+			err = errLineDropped
+		}
+		t.term = nil
+		_, _ = io.WriteString(t.out, "\r\n") // what follows starts on a line of its own
 	}
 	return line, err
 }
