@@ -71,12 +71,12 @@ type benchEntry struct {
 func (o *benchOptions) check(contextLength, maxSeqs int) error {
 	for _, n := range o.prefill {
 		if n < 1 || n >= contextLength {
-			return usagef("--prefill %d: the context is %d tokens", n, contextLength)
+			return usagef("--prefill %d: want 1 to %d, the context is %d tokens", n, contextLength-1, contextLength)
 		}
 	}
 	for _, n := range o.batch {
 		if n < 1 || n > maxSeqs {
-			return usagef("--batch %d: --max-seqs is %d", n, maxSeqs)
+			return usagef("--batch %d: want 1 to %d, which is --max-seqs", n, maxSeqs)
 		}
 	}
 	if o.decode < 2 || o.decode+benchPrompt > contextLength {
@@ -137,10 +137,10 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 		return encodeJSON(cmd.OutOrStdout(), out)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(cmd.OutOrStdout(), "%s, %d parameters, on %s\n", out.Model, out.Parameters, out.Devices)
-	fmt.Fprintf(w, "test\tmin\tmedian\tmax\ttokens/s\t\n")
+	fmt.Fprintf(cmd.OutOrStdout(), "%s, %d parameters, on %s\ntokens a second, %d rounds:\n", out.Model, out.Parameters, out.Devices, o.rounds)
+	fmt.Fprintf(w, "test\tmin\tmedian\tmax\t\n")
 	for _, e := range out.Results {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\t\n", e.Test, e.Min, e.Median, e.Max)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", e.Test, e.Min, e.Median, e.Max)
 	}
 	return w.Flush()
 }

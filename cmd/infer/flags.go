@@ -27,8 +27,8 @@ type computeFlags struct {
 
 func (f *computeFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers")
-	flags.StringVar(&f.quantize, "quantize", "none", "hold weights as none (as stored), q8 or q4")
-	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16 or q8; f32 under --precision f32")
+	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored (q8 and q4 are not served yet)")
+	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
 	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, or like cpu=0-11,cpu:1=12-23")
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cpu=8GiB (default: what is free)")
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
@@ -50,14 +50,25 @@ func (f *computeFlags) check() error {
 	if err := oneOf("precision", f.precision, "auto", "f32"); err != nil {
 		return err
 	}
-	if err := oneOf("quantize", f.quantize, "none", "q8", "q4"); err != nil {
+	if f.quantize == "q8" || f.quantize == "q4" {
+		return usagef("--quantize %s: no device here computes with it yet; leave it out, and weights are held as stored", f.quantize)
+	}
+	if err := oneOf("quantize", f.quantize, "none"); err != nil {
 		return err
 	}
-	if err := oneOf("kv-cache", f.kvCache, "bf16", "q8"); err != nil {
+	if f.kvCache == "q8" {
+		return usagef("--kv-cache q8: no device here computes with it yet; a smaller --ctx or --max-seqs saves memory")
+	}
+	if err := oneOf("kv-cache", f.kvCache, "bf16"); err != nil {
 		return err
 	}
-	if f.ctx < 0 || f.maxSeqs < 1 || f.threads < 0 {
-		return usagef("--ctx %d, --max-seqs %d, --threads %d: must not be negative, and at least one sequence must run", f.ctx, f.maxSeqs, f.threads)
+	switch {
+	case f.ctx < 0:
+		return usagef("--ctx %d: must not be negative", f.ctx)
+	case f.maxSeqs < 1:
+		return usagef("--max-seqs %d: want at least 1", f.maxSeqs)
+	case f.threads < 0:
+		return usagef("--threads %d: must not be negative", f.threads)
 	}
 	if f.threads > 4*runtime.NumCPU() {
 		return usagef("--threads %d: this machine has %d cores", f.threads, runtime.NumCPU())
@@ -79,16 +90,20 @@ func (f *samplingFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&s.MaxTokens, "max-tokens", 0, "tokens to make at most (default: the model's, else the rest of the context)")
 	flags.IntVar(&s.MinTokens, "min-tokens", 0, "tokens to make at least")
 	flags.Float64Var(&s.Temperature, "temperature", 1, "0 is greedy and exactly reproducible (default: the model's)")
-	flags.Float64Var(&s.TopP, "top-p", 1, "sample among the likeliest tokens that sum to this probability")
-	flags.IntVar(&s.TopK, "top-k", 0, "sample among this many tokens; 0: all")
-	flags.Float64Var(&s.MinP, "min-p", 0, "drop tokens less likely than this share of the likeliest")
-	flags.Float64Var(&s.Repetition, "repetition-penalty", 1, "above 1 makes tokens already in the text less likely")
+	flags.Float64Var(&s.TopP, "top-p", 1, "sample among the likeliest tokens that sum to this probability (default: the model's)")
+	flags.IntVar(&s.TopK, "top-k", 0, "sample among this many tokens; 0: all (default: the model's)")
+	flags.Float64Var(&s.MinP, "min-p", 0, "drop tokens less likely than this share of the likeliest (default: the model's)")
+	flags.Float64Var(&s.Repetition, "repetition-penalty", 1, "above 1 makes tokens already in the text less likely (default: the model's)")
 	flags.Float64Var(&s.Presence, "presence-penalty", 0, "−2 to 2; above 0 makes tokens already made less likely")
 	flags.Float64Var(&s.Frequency, "frequency-penalty", 0, "−2 to 2; the same for each time they were made")
 	flags.StringArrayVar(&s.Stop, "stop", nil, "end before this text (can be repeated)")
 	flags.StringArrayVar(&f.bias, "logit-bias", nil, "ID=VALUE added to that token's logit (can be repeated)")
 	flags.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on after the model's own end")
 	flags.Int64Var(&f.seed, "seed", 0, "same seed, same answer (default: a new one each time)")
+	// What is not given comes from the model, so that no number is shown as the default.
+	for _, name := range []string{"temperature", "top-p", "repetition-penalty"} {
+		flags.Lookup(name).DefValue = "0" // not printed
+	}
 }
 
 // resolve gives the sampling asked for, with the model's own defaults where a
@@ -128,7 +143,7 @@ func (f *samplingFlags) resolve(defaults engine.Sampling) (engine.Sampling, erro
 		ok   bool
 		what string
 	}{
-		{s.MaxTokens >= 0, "--max-tokens must not be negative"},
+		{s.MaxTokens > 0 || !given("max-tokens"), "--max-tokens must be at least 1"},
 		{s.MinTokens >= 0, "--min-tokens must not be negative"},
 		{s.Temperature >= 0 && s.Temperature <= 2, "--temperature must be from 0 to 2"},
 		{s.TopP >= 0 && s.TopP <= 1, "--top-p must be from 0 to 1"},

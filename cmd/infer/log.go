@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
@@ -25,7 +26,15 @@ func newLogger(w io.Writer, format string) (zerolog.Logger, error) {
 	if human {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
-	return zerolog.New(w).With().Timestamp().Logger(), nil
+	// Debug lines are health checks and scrapes, several a minute.
+	return zerolog.New(w).Level(zerolog.InfoLevel).With().Timestamp().Logger(), nil
+}
+
+// commandLogger is for commands other than serve: standard error gets what takes
+// long or was tried again, and nothing when all goes well.
+func commandLogger(cmd *cobra.Command) zerolog.Logger {
+	log, _ := newLogger(cmd.ErrOrStderr(), "auto") // a format that is always known
+	return log
 }
 
 func isTerminal(stream any) bool {

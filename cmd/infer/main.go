@@ -50,14 +50,14 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	cmd.SetIn(in)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	err := cmd.ExecuteContext(ctx)
+	called, err := cmd.ExecuteContextC(ctx)
 	code := exitCode(ctx, err)
 	if err != nil && !errors.Is(err, errReported) {
 		switch code {
 		case exitInterrupted:
 			fmt.Fprintln(errOut, "infer: interrupted")
 		case exitUsage:
-			fmt.Fprintf(errOut, "infer: %v\nTry: infer --help\n", err)
+			fmt.Fprintf(errOut, "infer: %v\nTry: %s --help\n", err, called.CommandPath())
 		default:
 			fmt.Fprintf(errOut, "infer: %v\n", err)
 		}

@@ -83,7 +83,7 @@ func (p *progress) end() {
 	}
 }
 
-// newCommandProgress is for commands that keep no log.
+// newCommandProgress is for commands that have nothing else to log.
 func newCommandProgress(cmd *cobra.Command) *progress {
-	return newProgress(cmd.ErrOrStderr(), zerolog.Nop())
+	return newProgress(cmd.ErrOrStderr(), commandLogger(cmd))
 }

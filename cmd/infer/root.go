@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,18 +26,26 @@ Every flag can be set by an environment variable: --max-seqs is INFER_MAX_SEQS.`
 		Example: `  infer run "Tell me a story about a fox."
   infer serve Qwen/Qwen3-0.6B --port 8080
   infer chat ./my-model`,
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
+				if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+					return usagef("unknown command %q; is %s meant?", args[0], strings.Join(near, " or "))
+				}
 				return usagef("unknown command %q", args[0])
 			}
 			return nil
 		},
+		// Two letters apart, as between serve and sevre.
+		SuggestionsMinimumDistance: 2,
+
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return flagsFromEnv(cmd.Flags()) },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("infer {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainFlagError(err)} })
 	root.AddGroup(
 		&cobra.Group{ID: "use", Title: "Use a model:"},
 		&cobra.Group{ID: "look", Title: "Look inside:"},
@@ -54,6 +65,16 @@ Every flag can be set by an environment variable: --max-seqs is INFER_MAX_SEQS.`
 	return root
 }
 
+// plainFlagError leaves the names of Go's parsing functions away.
+func plainFlagError(err error) error {
+	var number *strconv.NumError
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &number) || !errors.As(err, &invalid) {
+		return err
+	}
+	return fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), number.Err)
+}
+
 // flagsFromEnv sets each flag that was not given from INFER_<NAME>.
 func flagsFromEnv(flags *pflag.FlagSet) error {
 	var err error
@@ -64,7 +85,7 @@ func flagsFromEnv(flags *pflag.FlagSet) error {
 		name := "INFER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value, ok := os.LookupEnv(name); ok && value != "" {
 			if e := flags.Set(f.Name, value); e != nil {
-				err = usagef("environment variable %s: %v", name, e)
+				err = usagef("environment variable %s: %w", name, plainFlagError(e))
 			}
 		}
 	})
@@ -75,7 +96,10 @@ func flagsFromEnv(flags *pflag.FlagSet) error {
 func argsAtMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
-			return usagef("%s takes at most %d arguments, got %d; quote a prompt of several words", cmd.CommandPath(), n, len(args))
+			if strings.Contains(cmd.Use, "PROMPT") || strings.Contains(cmd.Use, "TEXT") {
+				return usagef("%s takes at most %d arguments, got %d; put quotes around a text of several words", cmd.Name(), n, len(args))
+			}
+			return usagef("%s takes only a MODEL, got %d arguments", cmd.Name(), len(args))
 		}
 		return nil
 	}
@@ -85,7 +109,7 @@ func argsAtMost(n int) cobra.PositionalArgs {
 func argsExactly(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("%s needs %s", cmd.CommandPath(), what)
+			return usagef("%s needs %s", cmd.Name(), what)
 		}
 		return nil
 	}

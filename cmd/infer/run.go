@@ -28,7 +28,7 @@ nothing else does.
 
 The prompt is put into the model's chat template, unless --raw. Without PROMPT,
 or with -, it is read from standard input. A single argument is a MODEL when it
-is a folder, a repo id or "tiny", else a PROMPT for the embedded model.`,
+is a path, a repo id or "tiny", else a PROMPT for the embedded model.`,
 		Example: `  infer run "Tell me a story about a fox."
   infer run ./my-model "Why is the sky blue?" --temperature 0 --max-tokens 100
   git diff | infer run Qwen/Qwen3-0.6B - --system "Write a commit message."
@@ -102,6 +102,9 @@ func run(cmd *cobra.Command, args []string, compute *computeFlags, sampling *sam
 		if prompt, err = readStdin(cmd.InOrStdin()); err != nil {
 			return err
 		}
+	}
+	if o.ids == "" && prompt == "" {
+		return usagef("the prompt is empty")
 	}
 
 	sess, err := openSession(ctx, cmd, model, compute)
@@ -191,7 +194,7 @@ const maxPromptBytes = 64 << 20
 
 func readStdin(in io.Reader) (string, error) {
 	if isTerminal(in) {
-		return "", usagef("no PROMPT: give one, or pipe it in")
+		return "", usagef("no PROMPT: give one, or pipe it in; infer chat is for conversations")
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxPromptBytes+1))
 	if err != nil {

@@ -133,7 +133,7 @@ func score(cmd *cobra.Command, model string, compute *computeFlags, o *scoreOpti
 		return encodeJSON(cmd.OutOrStdout(), result)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "ids\t%d\nscored\t%d\n-ln p\t%.4f\n", len(ids), result.Scored, result.NLL)
+	fmt.Fprintf(w, "ids\t%d\nscored\t%d\nnll\t%.4f\n", len(ids), result.Scored, result.NLL)
 	if result.Perplexity != nil {
 		fmt.Fprintf(w, "perplexity\t%.4f\n", *result.Perplexity)
 	}

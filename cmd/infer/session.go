@@ -20,7 +20,6 @@ import (
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/loader"
-	"infer/runtime/tensor"
 	"infer/runtime/tokenizer"
 	"infer/runtime/tokenizer/chattemplate"
 )
@@ -51,7 +50,7 @@ type sessionOptions struct {
 // openSession resolves MODEL, reads its headers, plans, loads the weights and
 // starts the engine. Nothing large is read before the plan is known to fit.
 func openSession(ctx context.Context, cmd *cobra.Command, model string, f *computeFlags) (*session, error) {
-	return openSessionWith(ctx, cmd, model, f, sessionOptions{log: zerolog.Nop()})
+	return openSessionWith(ctx, cmd, model, f, sessionOptions{log: commandLogger(cmd)})
 }
 
 func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *computeFlags, o sessionOptions) (_ *session, err error) {
@@ -96,12 +95,8 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		}
 	}()
 	s.backend = backend
-	format, err := weightFormat(f.quantize)
-	if err != nil {
-		return nil, err
-	}
 	input, err := engine.PlanInput(m, ck, []kernels.Backend{backend}, engine.PlanOptions{
-		Format: format, MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
+		Format: kernels.AsStored, MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
 	})
 	if err != nil {
 		return nil, err
@@ -126,7 +121,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 
 	progress.begin("loading "+src.name, bytes)
 	runner, err := engine.Load(ctx, engine.RunnerConfig{
-		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: format,
+		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: kernels.AsStored,
 		Progress: progress.add,
 	})
 	if err != nil {
@@ -185,25 +180,12 @@ func (s *session) checkIDs(ids []int32) error {
 
 func openCPU(f *computeFlags) (*cpu.Backend, error) {
 	o := cpu.Options{Threads: f.threads, Precision: cpu.Precision(f.precision)}
-	if f.kvCache == "f32" {
-		o.KV = tensor.F32
-	}
 	limit, err := f.memoryLimit("cpu")
 	if err != nil {
 		return nil, err
 	}
 	o.MemoryLimit = limit
 	return cpu.Open(o)
-}
-
-func weightFormat(name string) (kernels.Format, error) {
-	switch name {
-	case "q8":
-		return kernels.Q8, nil
-	case "q4":
-		return kernels.Q4, nil
-	}
-	return kernels.AsStored, nil
 }
 
 // measure counts the parameters that a model uses, and their bytes in the checkpoint.

@@ -30,8 +30,8 @@ func looksLikeModel(arg string) bool {
 	if arg == tiny.Name || repoID.MatchString(arg) {
 		return true
 	}
-	if info, err := os.Stat(arg); err == nil && info.IsDir() {
-		return true
+	if _, err := os.Stat(arg); err == nil || strings.HasSuffix(arg, ".gguf") {
+		return true // a file is refused with a word on what a MODEL is
 	}
 	// A path that does not exist is a mistyped model, not a prompt.
 	return !strings.ContainsAny(arg, " \n") && (strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") || strings.HasPrefix(arg, "/"))
@@ -47,6 +47,8 @@ func resolveModel(ctx context.Context, cmd *cobra.Command, arg string, p *progre
 	switch {
 	case err == nil && info.IsDir():
 		return folder(arg), nil
+	case strings.HasSuffix(arg, ".gguf"):
+		return source{}, fmt.Errorf("%s: GGUF files are not read: give the folder or the repo id of the original safetensors", arg)
 	case err == nil:
 		return source{}, fmt.Errorf("%s is a file: MODEL is a folder with config.json and safetensors, a repo id like org/name, or %q", arg, tiny.Name)
 	case !errors.Is(err, fs.ErrNotExist):

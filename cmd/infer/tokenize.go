@@ -22,15 +22,15 @@ func newTokenize() *cobra.Command {
 		Long: `Turn text into token ids, or with --decode ids into text.
 
 MODEL needs only a tokenizer.json: a folder that holds one, or the file itself.
-Without TEXT, or with -, it is read from standard input as it is. With --jsonl, each line of
-standard input is a JSON string (with --decode an array of ids) and becomes one
-line of JSON: {"ids":[…]} or {"text":"…"}.`,
+Without TEXT, or with -, it is read from standard input as it is. With --jsonl,
+each line of standard input is a JSON string (with --decode an array of ids) and
+becomes one line of JSON: {"ids":[…]} or {"text":"…"}.`,
 		Example: `  infer tokenize tiny "Hello there"
   infer tokenize ./my-model --decode 1,312,202
   printf '"one"\n"two"\n' | infer tokenize ./my-model --jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usagef("infer tokenize needs MODEL, and TEXT or standard input")
+				return usagef("tokenize needs MODEL, and TEXT or standard input")
 			}
 			return nil
 		},
