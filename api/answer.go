@@ -56,14 +56,15 @@ func (s *Server) answer(c *gin.Context, m *Model, t *turn, d dialect) {
 
 func (s *Server) stream(ctx context.Context, m *Model, t *turn, d dialect, w *eventWriter) error {
 	var total usage
-	err := s.run(ctx, m, t, func(dl delta) error {
+	err := s.run(ctx, m, t, func(dl delta) (bool, error) {
 		if dl.done {
 			total.add(dl.usage, dl.choice%t.bestOf == 0)
 		}
 		if err := d.stream(w, dl); err != nil {
-			return err
+			return false, err
 		}
-		return gone(w.flush())
+		wrote := len(w.buf) > 0
+		return wrote, gone(w.flush())
 	}, func() error {
 		w.comment("ping")
 		return gone(w.flush())

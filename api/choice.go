@@ -30,7 +30,7 @@ type delta struct {
 }
 
 func (d *delta) empty() bool {
-	return d.text == "" && d.reasoning == "" && d.prefix == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done
+	return d.text == "" && d.reasoning == "" && len(d.tokens) == 0 && d.prompt == nil && !d.done
 }
 
 // token is one generated token.

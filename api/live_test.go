@@ -182,6 +182,27 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
+// Reasoning that is hidden is silence to the client.
+func TestKeepAliveWhileThinkingIsHidden(t *testing.T) {
+	s := newFixture(caseModel{Think: "open"}, script{})
+	s.limits.KeepAlive = 20 * time.Millisecond
+	m := *s.model.Load()
+	m.Generator = genFunc(func(_ context.Context, _ engine.Request, emit func(engine.Event) error) (engine.Result, error) {
+		for range 20 {
+			if err := emit(token1("hm")); err != nil {
+				return engine.Result{}, err
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		return stopped, emit(token1("</think>Yes"))
+	})
+	s.SetModel(m)
+	got := ask(s, "POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"stream":true,"include_reasoning":false}`).Body.String()
+	if list, _ := events(t, got); !strings.Contains(got, ": ping\n") || strings.Contains(got, "hm") || joined(list, "choices.0.delta.content") != "Yes" {
+		t.Errorf("stream: %s", got)
+	}
+}
+
 // An error before the first event keeps its status, also on a stream.
 func TestEarlyErrorKeepsStatus(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -195,11 +216,15 @@ func TestEarlyErrorKeepsStatus(t *testing.T) {
 		"fault":    {errFake, 500, "null"},
 		"length":   {engine.ErrTooLong, 400, "context_length_exceeded"},
 	} {
-		for _, body := range []string{chatBody, streamBody} {
+		for _, body := range []string{chatBody, streamBody, `{"prompt":"x","echo":true,"stream":true}`} {
 			_, srv := newLive(t, Limits{}, func(context.Context, engine.Request, func(engine.Event) error) (engine.Result, error) {
 				return engine.Result{}, c.err
 			})
-			status, answer, h := mustPost(t, srv.URL+"/v1/chat/completions", body)
+			path := "/v1/chat/completions"
+			if strings.Contains(body, "prompt") {
+				path = "/v1/completions"
+			}
+			status, answer, h := mustPost(t, srv.URL+path, body)
 			if status != c.status || !strings.Contains(answer, c.code) || !strings.HasPrefix(h.Get("Content-Type"), "application/json") {
 				t.Errorf("%s: status %d, body %s", name, status, answer)
 			}

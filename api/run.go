@@ -21,8 +21,9 @@ const maxParallel = 128
 // run generates all choices of a turn at once and hands their deltas to sink,
 // one at a time, from one goroutine. It returns when every sequence has ended
 // and sink is not called any more. An error of sink or of one sequence ends
-// them all. idle, when not nil, is called after each period without a delta.
-func (s *Server) run(ctx context.Context, m *Model, t *turn, sink func(delta) error, idle func() error) error {
+// them all. idle, when not nil, is called after each period in which sink said
+// that it wrote nothing.
+func (s *Server) run(ctx context.Context, m *Model, t *turn, sink func(delta) (wrote bool, err error), idle func() error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -52,8 +53,11 @@ func (s *Server) run(ctx context.Context, m *Model, t *turn, sink func(delta) er
 				return failed
 			}
 			if failed == nil {
-				try(sink(d))
-				tick.Reset(s.limits.KeepAlive)
+				wrote, err := sink(d)
+				try(err)
+				if wrote {
+					tick.Reset(s.limits.KeepAlive)
+				}
 			}
 		case <-tick.C:
 			if idle != nil && failed == nil {
@@ -89,20 +93,22 @@ func (s *Server) generateOne(ctx context.Context, m *Model, t *turn, p prompt, r
 			err = fmt.Errorf("generating choice %d: internal error", c.index)
 		}
 	}()
+	// The prompt's text goes out with the first delta: before it, a failure
+	// still has its own status.
+	prefix := ""
+	if t.echo {
+		prefix = p.echo
+	}
 	send := func(d delta) error {
 		if d.empty() {
 			return nil
 		}
+		d.prefix, prefix = prefix, ""
 		select {
 		case out <- d:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		}
-	}
-	if t.echo {
-		if err := send(delta{choice: c.index, prefix: p.echo}); err != nil {
-			return err
 		}
 	}
 	scoreOnly := t.maxAsked && t.sampling.MaxTokens == 0
@@ -177,7 +183,7 @@ type chosen struct {
 // collect runs a turn to its end.
 func (s *Server) collect(ctx context.Context, m *Model, t *turn) (outcome, error) {
 	all := make([]chosen, len(t.prompts)*t.bestOf)
-	err := s.run(ctx, m, t, func(d delta) error {
+	err := s.run(ctx, m, t, func(d delta) (bool, error) {
 		c := &all[d.choice]
 		c.prefix += d.prefix
 		c.text = append(c.text, d.text...)
@@ -187,7 +193,7 @@ func (s *Server) collect(ctx context.Context, m *Model, t *turn) (outcome, error
 		if d.done {
 			c.finish, c.stop, c.usage = d.finish, d.stop, d.usage
 		}
-		return nil
+		return false, nil
 	}, nil)
 	if err != nil {
 		return outcome{}, err
