@@ -104,7 +104,9 @@ type Heads struct {
 func (h Heads) Cols() int { return (h.Q + 2*h.KV) * h.Dim }
 
 // KVLayer is one layer's K/V pages: K and V are each
-// [blocks, KV heads, BlockSize, head dim] in the backend's KVType.
+// [blocks, KV heads, BlockSize, head dim] in the backend's KVType. In what
+// order the elements of one block and head lie is the backend's own: Rotary
+// writes them and Attention reads them, nobody else; whole blocks may be copied.
 type KVLayer struct {
 	K, V tensor.Tensor
 }
@@ -157,7 +159,8 @@ type Ops interface {
 	// GatherRows: dst[r] = src[Logits[r]]; dst [len(Logits), H].
 	GatherRows(dst, src tensor.Tensor)
 	// Argmax: dst[r] = index of the largest logit of row r, the lowest index
-	// among equals; dst [R] I32, logits [R, V] F32.
+	// among equals; NaN is never the largest, and a row without any number
+	// gives 0. dst [R] I32, logits [R, V] F32.
 	Argmax(dst, logits tensor.Tensor)
 	// Copy: dst = src, same size, both on this device.
 	Copy(dst, src tensor.Tensor)

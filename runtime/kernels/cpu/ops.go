@@ -76,7 +76,7 @@ func (o *ops) byRow(t rowsTask, rows int) {
 
 func (o *ops) Embed(dst tensor.Tensor, table kernels.Weight) {
 	w := table.(*weight)
-	if !(isMatrix(dst, len(o.batch.Tokens), w.cols)) {
+	if !isMatrix(dst, len(o.batch.Tokens), w.cols) {
 		mismatch("Embed", dst)
 	}
 	o.byRow(rowsTask{do: embedRow, dst: floats(dst), from: w, ids: o.batch.Tokens, n: 4 * w.cols}, len(o.batch.Tokens))

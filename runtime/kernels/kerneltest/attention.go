@@ -146,8 +146,14 @@ func rotary(t *testing.T, open Opener) {
 
 func attention(t *testing.T, open Opener) {
 	heads := []kernels.Heads{
-		{Q: 9, KV: 3, Dim: 64}, {Q: 4, KV: 4, Dim: 80}, {Q: 8, KV: 2, Dim: 96}, {Q: 8, KV: 1, Dim: 128}, {Q: 2, KV: 1, Dim: 256},
-		{Q: 36, KV: 2, Dim: 16}, {Q: 2, KV: 2, Dim: 6}, {Q: 3, KV: 1, Dim: 36},
+		{Q: 9, KV: 3, Dim: 64},
+		{Q: 4, KV: 4, Dim: 80},
+		{Q: 8, KV: 2, Dim: 96},
+		{Q: 8, KV: 1, Dim: 128},
+		{Q: 2, KV: 1, Dim: 256},
+		{Q: 36, KV: 2, Dim: 16},
+		{Q: 2, KV: 2, Dim: 6},
+		{Q: 3, KV: 1, Dim: 36},
 	}
 	for _, h := range heads {
 		t.Run(fmt.Sprintf("Q%dKV%dD%d", h.Q, h.KV, h.Dim), func(t *testing.T) {
