@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"infer/runtime/device"
 	"infer/runtime/kernels"
@@ -165,5 +166,47 @@ func TestNoAllocation(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("a step of %d rows allocates %v times", rows, n)
 		}
+	}
+}
+
+// Buffers do not overlap, keep what is written, and their memory goes back.
+func TestArena(t *testing.T) {
+	d := openFor(t, Options{Threads: 1}).dev
+	var bufs []*buffer
+	for i := range 400 {
+		n := int64(i*i*i) % 700_000
+		if i%100 == 99 {
+			n = ownBytes + int64(i)
+		}
+		b, err := d.alloc(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := b.mem[:n+guard]
+		if uintptr(unsafe.Pointer(&m[0]))%alignment != 0 {
+			t.Fatalf("buffer %d of %d bytes is not aligned", i, n)
+		}
+		for j := range m {
+			m[j] = byte(i)
+		}
+		bufs = append(bufs, b)
+		if i%3 == 2 { // some go again at once
+			if err := bufs[i/2].Free(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, b := range bufs {
+		for j, x := range b.mem {
+			if x != byte(i) {
+				t.Fatalf("byte %d of buffer %d was overwritten", j, i)
+			}
+		}
+		if err := b.Free(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.used.Load() != 0 || d.arena.now != nil {
+		t.Errorf("%d bytes and a slab stay behind", d.used.Load())
 	}
 }

@@ -22,6 +22,7 @@ type Device struct {
 	features string
 	limit    int64 // bytes that may be used
 	used     atomic.Int64
+	arena    arena
 	pool     *pool
 }
 
@@ -34,24 +35,24 @@ func (d *Device) Info() device.Info {
 	}
 }
 
-// Alloc gets n bytes aligned to a page. Safe for concurrent use.
+// Alloc gets n bytes aligned to 64. Safe for concurrent use.
 func (d *Device) Alloc(n int64) (device.Buffer, error) { return d.alloc(n) }
 
 func (d *Device) alloc(n int64) (*buffer, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("allocate %d bytes on %v: negative size", n, id)
 	}
-	if used := d.used.Add(n); used > d.limit || n > math.MaxInt-guard {
+	if used := d.used.Add(n); used > d.limit || n > math.MaxInt-2*slabBytes {
 		d.used.Add(-n)
 		return nil, fmt.Errorf("allocate %d bytes on %v: %d of %d bytes are free: %w",
 			n, id, max(0, d.limit-used+n), d.limit, device.ErrOutOfMemory)
 	}
-	m, err := mapMem(int(n) + guard)
+	m, from, err := d.arena.get(int(n) + guard)
 	if err != nil {
 		d.used.Add(-n)
 		return nil, fmt.Errorf("allocate %d bytes on %v: the system refuses (%v): %w", n, id, err, device.ErrOutOfMemory)
 	}
-	return &buffer{dev: d, mem: m, size: n}, nil
+	return &buffer{dev: d, mem: m, slab: from, size: n}, nil
 }
 
 // NewStream makes a stream whose work is done when the call returns.
@@ -69,6 +70,7 @@ func (d *Device) Close() error {
 type buffer struct {
 	dev  *Device
 	mem  []byte // size + guard
+	slab *slab
 	size int64
 }
 
@@ -79,10 +81,9 @@ func (b *buffer) Free() error {
 	if b.mem == nil {
 		return nil
 	}
-	m := b.mem
 	b.mem = nil
 	b.dev.used.Add(-b.size)
-	if err := unmapMem(m); err != nil {
+	if err := b.dev.arena.put(b.slab); err != nil {
 		return fmt.Errorf("free %d bytes on %v: %w", b.size, id, err)
 	}
 	return nil

@@ -4,20 +4,34 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 const hugePage = 2 << 20
 
-// mapMem gets n bytes of zeroed memory outside the Go heap, aligned to a page;
-// large pieces in huge pages where the machine has them.
+// mapMem gets at least n bytes of zeroed memory outside the Go heap, large
+// pieces in huge pages where the machine has them.
 func mapMem(n int) ([]byte, error) {
+	if n >= hugePage {
+		n += hugePage // so that aligned has room; what is not touched costs nothing
+	}
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err == nil && n >= hugePage {
 		_ = unix.Madvise(m, unix.MADV_HUGEPAGE) // only speed depends on it
 	}
 	return m, err
+}
+
+// aligned is n bytes of what mapMem gave for n, from a huge page's border if
+// there are any.
+func aligned(m []byte, n int) []byte {
+	skip := 0
+	if n >= hugePage {
+		skip = int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
+	}
+	return m[skip : skip+n]
 }
 
 func unmapMem(m []byte) error { return unix.Munmap(m) }

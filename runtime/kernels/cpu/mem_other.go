@@ -2,8 +2,16 @@
 
 package cpu
 
-// mapMem gets n bytes of zeroed memory.
-func mapMem(n int) ([]byte, error) { return make([]byte, n), nil }
+import "unsafe"
+
+// mapMem gets at least n bytes of zeroed memory.
+func mapMem(n int) ([]byte, error) { return make([]byte, n+alignment), nil }
+
+// aligned is n bytes of what mapMem gave for n.
+func aligned(m []byte, n int) []byte {
+	skip := int(-uintptr(unsafe.Pointer(&m[0])) & (alignment - 1))
+	return m[skip : skip+n]
+}
 
 func unmapMem([]byte) error { return nil }
 
