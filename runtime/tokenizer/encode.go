@@ -9,7 +9,8 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 }
 
 // EncodePlain is Encode for a text in which special tokens are nothing special:
-// they are encoded as the characters they consist of.
+// they are encoded as the characters they consist of. Added tokens that are not
+// special (words a vocabulary was extended by) become their ids as ever.
 func (t *Tokenizer) EncodePlain(text string, addSpecial bool) []int32 {
 	return t.encode(text, addSpecial, true)
 }
