@@ -2,6 +2,8 @@ module infer
 
 go 1.27.0
 
+toolchain go1.27.3
+
 require (
 	github.com/clipperhouse/uax29/v2 v2.7.0
 	github.com/dlclark/regexp2/v2 v2.13.0
