@@ -205,6 +205,16 @@ func loader(t typ, dst []part) mover {
 			}
 		}
 	}
+	if es == 2 && narrow && len(dst) == 1 && !t.signed() {
+		d := dst[0].off
+		return func(w *warp, win window, m uint32) {
+			x, a := view[uint32](w, d), &w.addr
+			for m != 0 {
+				l := lane(&m)
+				x[l] = uint32(*(*uint16)(win.at(a[l])))
+			}
+		}
+	}
 	return func(w *warp, win window, m uint32) {
 		for m != 0 {
 			l := lane(&m)

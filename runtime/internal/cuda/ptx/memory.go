@@ -335,7 +335,7 @@ func (w *warp) lookup(c *tlbEntry, addr uint64, l int, r *memRef) bool {
 			return false
 		}
 		*c = tlbEntry{base: reg.Base, size: uint64(len(reg.Data)), ptr: ptr, ro: reg.ReadOnly, valid: true}
-		if w.blk.l.opts.Checks&CheckGlobalInit != 0 && len(reg.Init) >= len(reg.Data) {
+		if len(reg.Init) >= len(reg.Data) {
 			c.init = reg.Init
 		}
 		return true
@@ -347,6 +347,9 @@ func (w *warp) lookup(c *tlbEntry, addr uint64, l int, r *memRef) bool {
 
 // initialised checks or sets the written marks of a region.
 func (r *memRef) initialised(w *warp, m uint32, c *tlbEntry) bool {
+	if !r.write && w.blk.l.opts.Checks&CheckGlobalInit == 0 {
+		return true
+	}
 	for left := m; left != 0; {
 		l := lane(&left)
 		o := w.addr[l] - c.base

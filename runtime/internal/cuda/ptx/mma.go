@@ -98,9 +98,8 @@ func buildMma(b *builder) exec {
 			w.fail(FaultDivergence, lowest(m), "lanes %#x of the warp do not execute a matrix product, which needs all", ^m)
 			return
 		}
-		var sum [16][8]float64
-		p.multiply(w, &sum)
-		fin(w, &sum)
+		p.multiply(w, &w.sum)
+		fin(w, &w.sum)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -237,6 +238,14 @@ func TestRegions(t *testing.T) {
 	}
 	if err := try(k, d, Options{Checks: CheckAll}, Config{Grid: grid(1, 1), Block: grid(3, 1)}, pack(buf)); !errors.As(err, &f) || f.Kind != FaultUninitialised || f.Thread[0] != 2 {
 		t.Errorf("memory that was never written: %v", err)
+	}
+	fresh, _ := d.alloc("fresh", 16)
+	d.regions[2].Init = make([]byte, 16)
+	if err := try(parse(t, program("", "st.global.u16 [%o], 1;")).Kernel("k"), d, Options{}, Config{Grid: grid(1, 1), Block: grid(2, 1)}, pack(fresh)); err != nil {
+		t.Error(err)
+	}
+	if got := d.regions[2].Init; !bytes.Equal(got, []byte{1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) {
+		t.Errorf("marks of what a launch without checks wrote: %v", got)
 	}
 	k = parse(t, program("", "mov.u32 %r1, %ctaid.x; setp.lt.u32 %p, %r1, 37; @%p bra E; ld.global.u32 %r2, [%out+4096]; E:")).Kernel("k")
 	for range 5 {

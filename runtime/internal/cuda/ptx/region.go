@@ -11,8 +11,8 @@ type Region struct {
 	Data     []byte // must start at a host address aligned like Base, to 16 bytes
 	ReadOnly bool
 	// Init marks the bytes that were written, one byte for each of Data; nil:
-	// not tracked. Kernels set it; with CheckGlobalInit reading an unmarked byte
-	// is a fault.
+	// not tracked. Every launch sets the marks of what it writes; with
+	// CheckGlobalInit reading an unmarked byte is a fault.
 	Init []byte
 	Name string // for reports
 }

@@ -51,6 +51,7 @@ type warp struct {
 	linit  []byte // which bytes of it were written; nil: not tracked
 	addr   [lanesPerWarp]uint64
 	async  asyncCopies
+	sum    [16][8]float64 // of the matrix product that runs
 
 	waiting int // barrier it waits at
 	barPC   int32
