@@ -21,7 +21,7 @@ import (
 // A wrong page, slot, position or batch row changes every later token.
 type fakeModel struct {
 	layers, vocab int
-	nan           int // token id that makes the logits NaN; 0: none
+	nan           int // token id that makes the last logit NaN; 0: none
 }
 
 const fakeContext = 4096
@@ -106,7 +106,7 @@ func (s *fakeStage) Forward(_ kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer
 	for _, row := range b.Logits {
 		for j := range s.vocab {
 			x := logitOf(h[row], j)
-			if s.nan > 0 && int(b.Tokens[row]) == s.nan {
+			if s.nan > 0 && int(b.Tokens[row]) == s.nan && j == s.vocab-1 {
 				x = float32(math.NaN())
 			}
 			s.keep = binary.LittleEndian.AppendUint32(s.keep, math.Float32bits(x))
@@ -184,9 +184,14 @@ func (o *quietOps) Argmax(dst, logits tensor.Tensor) {
 	o.s.Download(o.in, logits)
 	o.out = o.out[:0]
 	for width := logits.Shape.Dim(1) * 4; len(o.in) > 0; o.in = o.in[width:] {
-		best, at := float32(math.Inf(-1)), 0
+		best, at := float32(math.Inf(-1)), -1
 		for j := 0; j < width; j += 4 {
-			if x := math.Float32frombits(binary.LittleEndian.Uint32(o.in[j:])); x > best {
+			x := math.Float32frombits(binary.LittleEndian.Uint32(o.in[j:]))
+			if x != x || math.IsInf(float64(x), 1) {
+				at = -1
+				break
+			}
+			if x > best {
 				best, at = x, j/4
 			}
 		}

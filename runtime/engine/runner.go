@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"infer/models"
@@ -51,7 +50,6 @@ type Runner struct {
 	raw     []byte        // host copy of out
 	logits  []float32     // [MaxLogits × VocabSize]
 	ids     []byte        // host copy of largest
-	probes  []byte        // one logit of each row
 	choice  []int32
 }
 
@@ -152,12 +150,9 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	n := p.MaxLogits * r.model.VocabSize
 	r.logits = make([]float32, n)
 	r.raw = bytesOf(r.logits)
-	r.ids, r.probes, r.choice = make([]byte, 4*p.MaxLogits), make([]byte, 4*p.MaxLogits), make([]int32, p.MaxLogits)
+	r.ids, r.choice = make([]byte, 4*p.MaxLogits), make([]int32, p.MaxLogits)
 	return nil
 }
-
-// oneElement is a variable because tensor.Of allocates.
-var oneElement = tensor.Of(1)
 
 // Step computes b on all stages and waits for it, at most for the step's
 // timeout (a little less, by up to an eighth). With wholeRows the logits are on
@@ -210,13 +205,6 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 	default:
 		last.ops.Argmax(r.largest.Rows(0, n), r.out.Rows(0, n))
 		last.stream.Download(r.ids[:4*n], r.largest.Rows(0, n))
-		// A model whose hidden states are not numbers gives rows of NaN, and
-		// Argmax does not tell: one logit of each row does.
-		for i := range n {
-			one := r.out.Rows(i, i+1)
-			one.Shape = oneElement
-			last.stream.Download(r.probes[4*i:4*i+4], one)
-		}
 	}
 	for _, st := range r.stages {
 		if err := st.stream.Sync(ctx); err != nil {
@@ -226,9 +214,6 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 	if !wholeRows {
 		for i := range n {
 			r.choice[i] = int32(binary.LittleEndian.Uint32(r.ids[4*i:]))
-			if p := math.Float32frombits(binary.LittleEndian.Uint32(r.probes[4*i:])); p != p {
-				r.choice[i] = -1
-			}
 		}
 	}
 	return nil

@@ -159,8 +159,8 @@ type Ops interface {
 	// GatherRows: dst[r] = src[Logits[r]]; dst [len(Logits), H].
 	GatherRows(dst, src tensor.Tensor)
 	// Argmax: dst[r] = index of the largest logit of row r, the lowest index
-	// among equals; NaN is never the largest, and a row without any number
-	// gives 0. dst [R] I32, logits [R, V] F32.
+	// among equals; −1 when the row holds a NaN or +Inf, or nothing above −Inf:
+	// no token may come of it. dst [R] I32, logits [R, V] F32.
 	Argmax(dst, logits tensor.Tensor)
 	// Copy: dst = src, same size, both on this device.
 	Copy(dst, src tensor.Tensor)

@@ -127,7 +127,6 @@ func (o *ops) GatherRows(dst, src tensor.Tensor) {
 	}
 }
 
-// Argmax: a NaN is never the largest; a row without any number gives 0.
 func (o *ops) Argmax(dst, logits tensor.Tensor) {
 	rows, n := logits.Shape.Dim(0), logits.Shape.Dim(1)
 	if !(isVector(dst, rows) && dst.DType == tensor.I32 && isMatrix(logits, rows, n)) {

@@ -136,19 +136,31 @@ func (v *vecSet) max(x []float32) float32 {
 	return a
 }
 
-// argmax is the lowest index of the largest element; NaN is never the
-// largest, and 0 stands for none.
+// argmax is the lowest index of the largest element; −1 when some element is
+// NaN or +Inf, or all are −Inf.
 func (v *vecSet) argmax(x []float32) int {
 	n := len(x)
 	m := n &^ 7
 	a := v.max(x)
+	if math.IsInf(float64(a), 0) || v.anyNaN(x) {
+		return -1
+	}
 	i := v.find(data(x), m, a)
 	if i == m {
-		if i += vecGo.find(data(x[m:]), n-m, a); i == n {
-			return 0
-		}
+		i += vecGo.find(data(x[m:]), n-m, a)
 	}
 	return i
+}
+
+// anyNaN: a sum of squares may overflow to +Inf, but only a NaN makes it NaN.
+func (v *vecSet) anyNaN(x []float32) bool {
+	n := len(x)
+	m := n &^ 7
+	s := v.sumSquares(data(x), m)
+	if m < n {
+		s += vecGo.sumSquares(data(x[m:]), n-m)
+	}
+	return s != s
 }
 
 // exps: x = e^(x−shift); their sum.

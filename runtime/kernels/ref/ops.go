@@ -110,7 +110,6 @@ func (o *ops) GatherRows(dst, src tensor.Tensor) {
 	}
 }
 
-// Argmax: a NaN is never the largest; a row without any number gives 0.
 func (o *ops) Argmax(dst, logits tensor.Tensor) {
 	rows, n := logits.Shape.Dim(0), logits.Shape.Dim(1)
 	must(dst.Shape == tensor.Of(rows) && dst.DType == tensor.I32, "Argmax", dst, logits)
@@ -119,11 +118,15 @@ func (o *ops) Argmax(dst, logits tensor.Tensor) {
 		load(v, logits, r*n)
 		best, at := math.Inf(-1), -1
 		for i, a := range v {
-			if a > best || at < 0 && a == best {
+			if math.IsNaN(a) || math.IsInf(a, 1) {
+				at = -1
+				break
+			}
+			if a > best {
 				best, at = a, i
 			}
 		}
-		binary.LittleEndian.PutUint32(out[4*r:], uint32(max(at, 0)))
+		binary.LittleEndian.PutUint32(out[4*r:], uint32(at))
 	}
 }
 

@@ -183,8 +183,8 @@ func TestRowsArgmaxDigest(t *testing.T) {
 	f.ops.Argmax(at, l)
 	raw := make([]byte, 20)
 	f.s.Download(raw, at)
-	for r, want := range []uint32{1, 2, 0, 0, 3} {
-		if got := binary.LittleEndian.Uint32(raw[4*r:]); got != want {
+	for r, want := range []int32{1, -1, -1, -1, -1} {
+		if got := int32(binary.LittleEndian.Uint32(raw[4*r:])); got != want {
 			t.Errorf("argmax of row %d is %d, want %d", r, got, want)
 		}
 	}
