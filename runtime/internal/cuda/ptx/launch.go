@@ -17,10 +17,12 @@ type Checks uint8
 
 // The optional checks; they cost speed.
 const (
-	CheckShared      Checks = 1 << iota // shared memory: races, reads before any write, cp.async destinations in flight
-	CheckGlobalRaces                    // races on global memory between the threads of one block
-	CheckLocal                          // reads of local memory before any write
-	CheckGlobalInit                     // reads of bytes that Region.Init says were never written
+	// CheckShared: shared memory: races, reads before any write, cp.async
+	// destinations in flight. Volatile and relaxed accesses count as plain ones.
+	CheckShared      Checks = 1 << iota
+	CheckGlobalRaces        // races on global memory between the threads of one block
+	CheckLocal              // reads of local memory before any write
+	CheckGlobalInit         // reads of bytes that Region.Init says were never written
 	CheckAll         = CheckShared | CheckGlobalRaces | CheckLocal | CheckGlobalInit
 )
 

@@ -336,6 +336,29 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
+// TestSpin: a warp that waits for another's store gives it its turn, also across
+// blocks that run at the same time.
+func TestSpin(t *testing.T) {
+	got, err := execute(t, "", `
+	.shared .align 4 .b32 flag;
+	setp.ge.u32 %p, %i, 32; @%p bra PRODUCE;
+SPIN:	ld.volatile.shared.u32 %r1, [flag]; setp.ne.u32 %p, %r1, 5; @%p bra SPIN;
+	st.global.u32 [%o], 1; ret;
+PRODUCE:	st.volatile.shared.u32 [flag], 5; st.global.u32 [%o], 2;`, 64, Options{Workers: 1})
+	if err != nil || got[0] != 1 || got[63] != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+	k := parse(t, program("", `
+	mov.u32 %r1, %ctaid.x; setp.eq.u32 %p, %r1, 1; @%p bra PRODUCE;
+SPIN:	ld.acquire.gpu.global.u32 %r1, [%out]; setp.ne.u32 %p, %r1, 5; @%p bra SPIN; ret;
+PRODUCE:	st.release.gpu.global.u32 [%out], 5;`)).Kernel("k")
+	d := newDevice()
+	out, _ := d.alloc("out", 4)
+	if err := try(k, d, Options{Workers: 2}, Config{Grid: grid(2, 1), Block: grid(32, 1)}, pack(out)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	m := parse(t, program("", "L: bra L;"))
 	d := newDevice()
