@@ -54,6 +54,7 @@ type builder struct {
 	specs  map[string]specialConst
 	file   int
 	sink   [3]uintptr
+	never  int // the predicate that is false in every lane
 }
 
 func (b *builder) fail(format string, args ...any) {
@@ -92,7 +93,8 @@ func (m *Module) compile(f *function) (k *Kernel, err error) {
 		specs: map[string]specialConst{}, file: alloc.bytes,
 	}
 	b.sink = [3]uintptr{b.reserve(256), b.reserve(256), uintptr(alloc.npred)}
-	k.npred, k.zero = alloc.npred+1, alloc.zero
+	b.never = alloc.npred + 1
+	k.npred, k.zero = alloc.npred+2, alloc.zero
 
 	at := make([]int32, len(bs))
 	n := int32(0)
@@ -328,6 +330,14 @@ func (b *builder) pred(o *operand) (int, uint32) {
 		inv = allLanes
 	}
 	return int(b.alloc.slots[o.reg.id].off), inv
+}
+
+// srcPred is pred for an operand that is only read, which may be a number.
+func (b *builder) srcPred(o *operand) (int, uint32) {
+	if o.kind == opImm && o.imk == immInt {
+		return b.never, -bit(o.imm != 0)
+	}
+	return b.pred(o)
 }
 
 // rounding reads the rounding modifier, nearest if there is none.

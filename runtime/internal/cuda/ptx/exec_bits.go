@@ -8,8 +8,8 @@ func buildLogic(b *builder) exec {
 	t, op := b.s.typ(), b.s.op
 	if t == tPred {
 		d, _ := b.pred(b.arg(0))
-		x, xi := b.pred(b.arg(1))
-		y, yi := b.pred(b.arg(2))
+		x, xi := b.srcPred(b.arg(1))
+		y, yi := b.srcPred(b.arg(2))
 		return func(w *warp, m uint32) {
 			p, q := w.preds[x]^xi, w.preds[y]^yi
 			switch op {

@@ -103,6 +103,8 @@ func TestMovesAndCompares(t *testing.T) {
 		{"setp.gt.s32 %p, %a, 0; setp.gt.s32 %q, %b, 0; xor.pred %q, %p, %q;", "i32", func(a, b, _ uint64) uint64 {
 			return yes(i32of(a) > 0 != (i32of(b) > 0))
 		}},
+		{"setp.ne.u32 %p, %a, 0; xor.pred %q, %p, -1;", "i32", func(a, _, _ uint64) uint64 { return yes(u32of(a) == 0) }},
+		{"setp.ne.u32 %p, %a, 0; and.pred %q, %p, 0;", "i32", func(_, _, _ uint64) uint64 { return 0 }},
 		{"setp.gt.s32 %p, %a, 0; mov.b32 %d, 5; @!%p mov.b32 %d, 6;", "i32", func(a, _, _ uint64) uint64 { return 6 - yes(i32of(a) > 0) }},
 		{"testp.subnormal.f32 %q, %a;", "f32", func(a, _, _ uint64) uint64 {
 			f := math.Abs(float64(f32of(a)))
