@@ -9,7 +9,7 @@ VENV    := .venv
 # Arguments for `make serve`, for instance: make serve ARGS="--port 9000"
 ARGS    ?=
 
-.PHONY: build serve test test-race test-purego test-clients lint bench fuzz clean
+.PHONY: build serve test test-race test-purego test-clients lint bench fuzz ptx clean
 
 build:
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
@@ -61,6 +61,10 @@ fuzz:
 	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; \
 	done
+
+# The GPU kernels, compiled anew; needs clang 19 (no CUDA, no GPU).
+ptx:
+	runtime/kernels/cuda/compile.sh
 
 clean:
 	rm -rf bin dist $(VENV)

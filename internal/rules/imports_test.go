@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"runtime/kernels/cpu":                  {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
 	"runtime/kernels/cpu/asmgen":           {},
 	"runtime/kernels/kerneltest":           {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/kernels/ref"},
+	"runtime/kernels/cuda":                 {"runtime/tensor", "runtime/arch", "runtime/device", "runtime/kernels", "runtime/internal/cuda"},
 	"runtime/internal/cuda/ptx":            {},
 	"runtime/kvcache":                      {"runtime/tensor", "runtime/device", "runtime/kernels"},
 	"runtime/tokenizer":                    {},

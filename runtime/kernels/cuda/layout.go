@@ -1,0 +1,115 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"math"
+
+	"infer/runtime/kernels"
+	"infer/runtime/tensor"
+)
+
+// The layout of weights in device memory; see src/weight.h.
+const (
+	tileRows  = 16 // outputs of a tile
+	tileCols  = 32 // inputs of a tile, and of a scale
+	pairCols  = 2 * tileCols
+	laneCols  = 8 // inputs of an output that a lane owns
+	maxInputs = math.MaxInt32 - pairCols
+)
+
+// layout is where the values of a weight lie.
+type layout struct {
+	format     kernels.Format // F32, F16, BF16, Q8 or Q4
+	rows, cols int
+}
+
+func (l layout) tilesDown() int   { return (l.rows + tileRows - 1) / tileRows }
+func (l layout) tilesAcross() int { return (l.cols + pairCols - 1) / pairCols * 2 }
+
+// bytes is the size of the values.
+func (l layout) bytes() int64 {
+	tile := map[kernels.Format]int64{kernels.BF16: 1024, kernels.F16: 1024, kernels.F32: 2048, kernels.Q8: 512, kernels.Q4: 256}[l.format]
+	return int64(l.tilesDown()) * int64(l.tilesAcross()) * tile
+}
+
+// scaleBytes is the size of the scales; 0 where there are none.
+func (l layout) scaleBytes() int64 {
+	if l.format != kernels.Q8 && l.format != kernels.Q4 {
+		return 0
+	}
+	return int64(l.tilesDown()) * int64(l.tilesAcross()) * tileRows * 2
+}
+
+// at is the byte offset of value (n, k); of its 32-bit word for Q4.
+func (l layout) at(n, k int) int64 {
+	kt := k / tileCols
+	tile := int64(n/tileRows)*int64(l.tilesAcross()) + int64(kt)
+	half, lane, j := int64(n/8%2), int64(n%8*4+k%tileCols/laneCols), int64(k%laneCols)
+	switch l.format {
+	case kernels.F32:
+		return ((((tile*2+half)*2+j/4)*32+lane)*4 + j%4) * 4
+	case kernels.Q8:
+		return (tile*32+lane)*16 + half*8 + j
+	case kernels.Q4:
+		return ((tile/2*32+lane)*4 + int64(kt%2)*2 + half) * 4
+	}
+	return (((tile*2+half)*32+lane)*8 + j) * 2
+}
+
+// scaleAt is the byte offset of the scale of value (n, k).
+func (l layout) scaleAt(n, k int) int64 {
+	tile := int64(n/tileRows)*int64(l.tilesAcross()) + int64(k/tileCols)
+	return (tile*tileRows + int64(n%8*2+n/8%2)) * 2
+}
+
+// putRows lays out rows lo.. of a matrix whose values have the layout's own
+// type: raw is row-major, little-endian, as long as the rows that it holds.
+// dst has bytes() bytes and is zero where nothing was put.
+func (l layout) putRows(dst, raw []byte, lo int) {
+	size := 2
+	if l.format == kernels.F32 {
+		size = 4
+	}
+	row := l.cols * size
+	for n := lo; len(raw) > 0; n++ {
+		for k := 0; k < l.cols; k += 4 {
+			copy(dst[l.at(n, k):][:4*size], raw[k*size:min(k+4, l.cols)*size])
+		}
+		raw = raw[row:]
+	}
+}
+
+// quantize lays out one row of values in Q8 or Q4. A group's scale is its
+// largest magnitude over 127 or 7, rounded to f16; values are rounded to the
+// nearest multiple of it.
+func (l layout) quantize(dst, scales []byte, v []float32, n int) {
+	limit := float32(127)
+	if l.format == kernels.Q4 {
+		limit = 7
+	}
+	le := binary.LittleEndian
+	for g := 0; g < l.tilesAcross()*tileCols; g += tileCols {
+		group := v[min(g, len(v)):min(g+tileCols, len(v))]
+		var top float32
+		for _, x := range group {
+			top = max(top, float32(math.Abs(float64(x))))
+		}
+		h := tensor.F32ToF16(top / limit)
+		le.PutUint16(scales[l.scaleAt(n, g):], h)
+		scale := tensor.F16ToF32(h)
+		for i := range tileCols {
+			q := 0
+			if i < len(group) && scale > 0 {
+				q = int(min(max(math.RoundToEven(float64(group[i]/scale)), -float64(limit)), float64(limit)))
+			}
+			at := l.at(n, g+i)
+			if l.format == kernels.Q8 {
+				dst[at] = byte(int8(q))
+				continue
+			}
+			j := (g + i) % laneCols
+			word := dst[at : at+4]
+			le.PutUint32(word, le.Uint32(word)|uint32(q+8)<<(4*(j/2)+16*(j%2)))
+		}
+	}
+}
