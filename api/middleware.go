@@ -84,7 +84,7 @@ func (s *Server) logRequest(c *gin.Context) {
 	}
 	s.count(c, status)
 	line := s.log.WithLevel(level).Str("method", c.Request.Method).Str("path", c.Request.URL.Path).Int("status", status).
-		Dur("took", time.Since(start)).Str("request_id", c.Writer.Header().Get("X-Request-Id"))
+		Dur("took_ms", time.Since(start)).Str("request_id", c.Writer.Header().Get("X-Request-Id"))
 	if failed {
 		line = line.Str("error", e.(*apiError).Message)
 	}

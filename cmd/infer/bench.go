@@ -40,7 +40,7 @@ off. Rates are tokens a second: minimum, median and maximum over the rounds.`,
 	flags.IntSliceVar(&o.batch, "batch", []int{1}, "sequences at once")
 	flags.IntVar(&o.rounds, "rounds", 3, "times that each is measured, after one that is not counted")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object")
-	compute.register(flags)
+	compute.register(flags, 32)
 	return cmd
 }
 
@@ -68,10 +68,11 @@ type benchEntry struct {
 	Max    float64   `json:"max"`
 }
 
-func (o *benchOptions) check(contextLength, maxSeqs int) error {
+// check refuses what no model can do, before one is loaded.
+func (o *benchOptions) check(maxSeqs int) error {
 	for _, n := range o.prefill {
-		if n < 1 || n >= contextLength {
-			return usagef("--prefill %d: want 1 to %d, the context is %d tokens", n, contextLength-1, contextLength)
+		if n < 1 {
+			return usagef("--prefill %d: want at least 1", n)
 		}
 	}
 	for _, n := range o.batch {
@@ -79,11 +80,24 @@ func (o *benchOptions) check(contextLength, maxSeqs int) error {
 			return usagef("--batch %d: want 1 to %d, which is --max-seqs", n, maxSeqs)
 		}
 	}
-	if o.decode < 2 || o.decode+benchPrompt > contextLength {
-		return usagef("--decode %d: want 2 to %d", o.decode, contextLength-benchPrompt)
+	if o.decode < 2 {
+		return usagef("--decode %d: want at least 2", o.decode)
 	}
 	if o.rounds < 1 {
 		return usagef("--rounds %d: want at least 1", o.rounds)
+	}
+	return nil
+}
+
+// fits holds the sizes against the model's context.
+func (o *benchOptions) fits(context int) error {
+	for _, n := range o.prefill {
+		if n >= context {
+			return usagef("--prefill %d: want 1 to %d, the context is %d tokens", n, context-1, context)
+		}
+	}
+	if o.decode+benchPrompt > context {
+		return usagef("--decode %d: want 2 to %d, the context is %d tokens", o.decode, context-benchPrompt, context)
 	}
 	return nil
 }
@@ -93,12 +107,15 @@ const benchPrompt = 16
 
 func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOptions) error {
 	ctx := cmd.Context()
+	if err := o.check(compute.maxSeqs); err != nil {
+		return err
+	}
 	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{noPrefixCache: true})
 	if err != nil {
 		return err
 	}
 	defer sess.close()
-	if err := o.check(sess.plan.MaxContext, compute.maxSeqs); err != nil {
+	if err := o.fits(sess.plan.MaxContext); err != nil {
 		return err
 	}
 	out := benchOutput{Model: sess.source.name, Parameters: sess.parameters, Devices: sess.devices(), Load: ms(sess.loadTime)}

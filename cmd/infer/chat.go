@@ -62,7 +62,7 @@ Lines have history and editing. Ctrl-C stops an answer, Ctrl-D leaves.
 		},
 	}
 	cmd.Flags().StringVar(&system, "system", "", "system message")
-	compute.register(cmd.Flags())
+	compute.register(cmd.Flags(), 1)
 	sampling.register(cmd.Flags())
 	return cmd
 }

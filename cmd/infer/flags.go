@@ -25,14 +25,19 @@ type computeFlags struct {
 	mmap      bool
 }
 
-func (f *computeFlags) register(flags *pflag.FlagSet) {
+// register adds the flags; maxSeqs is the command's default of --max-seqs.
+func (f *computeFlags) register(flags *pflag.FlagSet, maxSeqs int) {
+	inGroup(flags, groupCompute, func(group *pflag.FlagSet) { f.add(group, maxSeqs) })
+}
+
+func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers")
 	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored (q8 and q4 are not served yet)")
 	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
 	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, or like cpu=0-11,cpu:1=12-23")
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cpu=8GiB (default: what is free)")
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
-	flags.IntVar(&f.maxSeqs, "max-seqs", 32, "sequences that run at once")
+	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
 	flags.BoolVar(&f.mmap, "mmap", false, "map the checkpoint's files instead of reading them")
 }
@@ -86,6 +91,10 @@ type samplingFlags struct {
 
 func (f *samplingFlags) register(flags *pflag.FlagSet) {
 	f.flags = flags
+	inGroup(flags, groupSampling, f.add)
+}
+
+func (f *samplingFlags) add(flags *pflag.FlagSet) {
 	s := &f.s
 	flags.IntVar(&s.MaxTokens, "max-tokens", 0, "tokens to make at most (default: the model's, else the rest of the context)")
 	flags.IntVar(&s.MinTokens, "min-tokens", 0, "tokens to make at least")

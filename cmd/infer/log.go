@@ -13,21 +13,20 @@ import (
 // newLogger writes for people on a terminal and JSON lines elsewhere, unless
 // format says which: "auto", "human" or "json".
 func newLogger(w io.Writer, format string) (zerolog.Logger, error) {
-	human := isTerminal(w)
 	switch format {
-	case "auto":
-	case "human":
-		human = true
-	case "json":
-		human = false
+	case "auto", "human", "json":
 	default:
 		return zerolog.Nop(), usagef("--log-format %s: want auto, human or json", format)
 	}
-	if human {
+	if forPeople(w, format) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w) || os.Getenv("NO_COLOR") != ""}
 	}
 	// Debug lines are health checks and scrapes, several a minute.
 	return zerolog.New(w).Level(zerolog.InfoLevel).With().Timestamp().Logger(), nil
+}
+
+func forPeople(w io.Writer, format string) bool {
+	return format == "human" || format == "auto" && isTerminal(w)
 }
 
 // commandLogger is for commands other than serve: standard error gets what takes

@@ -69,7 +69,7 @@ func pullEvents(p *progress, log zerolog.Logger) hub.Events {
 			p.add(n)
 		},
 		Retry: func(what string, err error, wait time.Duration) {
-			log.Warn().Err(err).Dur("wait", wait).Msg("trying again: " + what)
+			log.Warn().Err(err).Dur("wait_ms", wait).Msg("trying again: " + what)
 		},
 		Cached: func(repo, commit string, err error) {
 			log.Warn().Err(err).Str("commit", commit).Msg("using the cached copy of " + repo)

@@ -53,6 +53,7 @@ Every flag can be set by an environment variable: --max-seqs is INFER_MAX_SEQS.`
 	)
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
+	groupHelp(root)
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -79,7 +80,7 @@ func plainFlagError(err error) error {
 func flagsFromEnv(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" || err != nil {
+		if f.Changed || f.Name == "help" || f.Name == "version" || err != nil {
 			return
 		}
 		name := "INFER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

@@ -43,7 +43,7 @@ is a path, a repo id or "tiny", else a PROMPT for the embedded model.`,
 	flags.BoolVar(&o.raw, "raw", false, "continue the prompt as it is, without the chat template")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object at the end instead of text")
 	flags.StringVar(&o.ids, "ids", "", "token ids instead of a prompt: 1,2,3 or @FILE")
-	compute.register(flags)
+	compute.register(flags, 1)
 	sampling.register(flags)
 	return cmd
 }
@@ -102,6 +102,10 @@ func run(cmd *cobra.Command, args []string, compute *computeFlags, sampling *sam
 		if prompt, err = readStdin(cmd.InOrStdin()); err != nil {
 			return err
 		}
+	}
+	// Who writes "infer run llama3.2" means a model.
+	if len(args) == 1 && model == "" && !strings.ContainsAny(args[0], " \n") && isTerminal(cmd.ErrOrStderr()) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "infer: %q is taken as a prompt for the embedded model; a MODEL is a folder or a repo id like org/name\n", args[0])
 	}
 	if o.ids == "" && prompt == "" {
 		return usagef("the prompt is empty")

@@ -46,7 +46,7 @@ without overlap the first of each window, are not scored.`,
 	flags.IntVar(&o.stride, "stride", 0, "ids from one window's start to the next (default: --window)")
 	flags.IntVar(&o.limit, "limit", 0, "use this many ids from the start (default: all)")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object")
-	compute.register(flags)
+	compute.register(flags, 1)
 	return cmd
 }
 
@@ -107,7 +107,6 @@ func score(cmd *cobra.Command, model string, compute *computeFlags, o *scoreOpti
 			return err
 		}
 	}
-	compute.maxSeqs = 1
 	sess, err := openSession(ctx, cmd, model, compute)
 	if err != nil {
 		return err

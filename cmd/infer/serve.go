@@ -62,7 +62,7 @@ ends the program at once.`,
 	flags.DurationVar(&o.timeout, "timeout", time.Hour, "time for one request, waiting included")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "time that running answers get when the server is stopped")
 	flags.StringVar(&o.logFormat, "log-format", "auto", "human, json, or auto: human on a terminal")
-	compute.register(flags)
+	compute.register(flags, 32)
 	return cmd
 }
 
@@ -132,20 +132,39 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 		return err
 	}
 	log.Info().Str("url", url).Str("model", sess.source.name).Int64("parameters", sess.parameters).
-		Int("context", sess.plan.MaxContext).Int("kv_blocks", sess.plan.Blocks).Dur("load", sess.loadTime).Msg("ready")
+		Int("context", sess.plan.MaxContext).Int("kv_blocks", sess.plan.Blocks).Dur("load_ms", sess.loadTime).Msg("ready")
+	if forPeople(cmd.ErrOrStderr(), o.logFormat) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "try: "+sess.tryLine(url, len(o.apiKeys) > 0))
+	}
 
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
-	log.Info().Dur("at_most", o.drain).Msg("stopping: running answers may finish")
+	log.Info().Dur("at_most_ms", o.drain).Msg("stopping: running answers may finish")
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.drain)
 	defer cancel()
 	if err := server.Shutdown(stop); err != nil {
 		log.Warn().Msg("answers that still ran were cut")
 	}
 	return nil
+}
+
+// tryLine is a request that works, for people to paste.
+func (s *session) tryLine(url string, keyed bool) string {
+	path, body := "/v1/chat/completions", `{"messages":[{"role":"user","content":"Tell me a story about a fox."}]}`
+	switch {
+	case s.tokenizer == nil:
+		path, body = "/v1/completions", `{"prompt":[1,2,3],"max_tokens":16}`
+	case s.template == nil:
+		path, body = "/v1/completions", `{"prompt":"Once upon a time","max_tokens":32}`
+	}
+	key := ""
+	if keyed {
+		key = ` -H "Authorization: Bearer $INFER_API_KEY"`
+	}
+	return fmt.Sprintf("curl %s%s -H 'Content-Type: application/json'%s -d '%s'", url, path, key, body)
 }
 
 // warmUp computes one token, so that readiness means it was done before.

@@ -119,6 +119,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 
+	if f.ctx == 0 && s.plan.MaxContext < s.config.MaxPositions {
+		o.log.Warn().Strs("why", s.plan.Reasons).Msgf("the context is cut to %d tokens", s.plan.MaxContext)
+	}
 	progress.begin("loading "+src.name, bytes)
 	runner, err := engine.Load(ctx, engine.RunnerConfig{
 		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: kernels.AsStored,

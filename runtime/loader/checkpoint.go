@@ -58,7 +58,9 @@ func Open(dir string, opts ...Option) (*Checkpoint, error) {
 func OpenFS(fsys fs.FS, name string, opts ...Option) (*Checkpoint, error) {
 	c := &Checkpoint{Name: name, byName: map[string]*Tensor{}}
 	var err error
-	if c.Config, err = readJSON(fsys, ConfigName); err != nil {
+	if c.Config, err = readJSON(fsys, ConfigName); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is missing: %s is no model folder: %w", c.path(ConfigName), c.Name, fs.ErrNotExist)
+	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path(ConfigName), err)
 	}
 	c.GenerationConfig, err = readJSON(fsys, GenerationName)

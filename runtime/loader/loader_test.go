@@ -267,7 +267,7 @@ func TestOpen(t *testing.T) {
 			"config.json": []byte("{}"), "model.safetensors.index.json": index("x", "1.bin"),
 		}, `shard "1.bin" is not a .safetensors file`},
 		"empty map":     {map[string][]byte{"config.json": []byte("{}"), "model.safetensors.index.json": index()}, "weight_map is empty"},
-		"no config":     {map[string][]byte{"model.safetensors": a}, "config.json: "},
+		"no config":     {map[string][]byte{"model.safetensors": a}, "config.json is missing: "},
 		"nothing":       {map[string][]byte{"config.json": []byte("{}")}, "no model.safetensors or"},
 		"another name":  {map[string][]byte{"config.json": []byte("{}"), "weights.gguf": a}, `there is "weights.gguf", which is not read`},
 		"a huge config": {map[string][]byte{"config.json": make([]byte, 17<<20), "model.safetensors": a}, "config.json: has 17825792 bytes, above the limit"},

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -192,6 +193,12 @@ func passing(err error) bool {
 	return errors.As(err, &ne) || errors.As(err, &oe) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, errStalled)
 }
 
+// refused tells whether there is nobody to wait for: no such host, or no server on its port.
+func refused(err error) bool {
+	var dns *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound
+}
+
 // again runs try until it succeeds, fails for good, or has failed maxAttempts times. A try that reports progress starts the count anew.
 func (c *client) again(ctx context.Context, what string, try func() (progress bool, err error)) error {
 	wait := c.opt.backoff
@@ -216,11 +223,11 @@ func (c *client) again(ctx context.Context, what string, try func() (progress bo
 			}
 			pause = se.after
 		}
-		if attempt >= maxAttempts {
+		if attempt >= maxAttempts || attempt >= 2 && refused(err) {
 			if errors.As(err, &se) {
 				return err
 			}
-			return fmt.Errorf("%s: %w after %d attempts: %w", what, ErrUnavailable, attempt, err)
+			return fmt.Errorf("%s: %w after %d attempts (is the network there, and HF_ENDPOINT right?): %w", what, ErrUnavailable, attempt, err)
 		}
 		c.ev.retry(what, err, pause)
 		timer := time.NewTimer(pause)
