@@ -78,7 +78,7 @@ func (o *ops) Attention(a kernels.AttentionArgs) {
 		grain = max(1, 4*rowGrain/work)
 	}
 	o.pool.run(t, items, grain)
-	t.batch = nil
+	t.batch, t.pages, t.dst, t.qkv = nil, pages{}, nil, nil
 }
 
 // plan makes the tiles, and decides what an item is; one is the positions that

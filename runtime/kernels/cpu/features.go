@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/klauspost/cpuid/v2"
@@ -36,10 +37,14 @@ func choose(force string) (*path, error) {
 	return nil, fmt.Errorf("open the CPU: INFER_CPU=%s, but %s can do%s: %w", force, processor(), names, device.ErrNotSupported)
 }
 
-// Features describes the processor's kernels as Open would choose them, for
-// people: like "avx2+fma+f16c".
+// Features describes the kernels that Open would choose, for people: like
+// "avx2+fma+f16c", or why it would not open.
 func Features() string {
-	return paths()[0].features
+	p, err := choose(os.Getenv("INFER_CPU"))
+	if err != nil {
+		return err.Error()
+	}
+	return p.features
 }
 
 // processor is the processor's name for itself.

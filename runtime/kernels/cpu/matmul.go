@@ -44,6 +44,7 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 	n := w.panels()
 	grain := min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))
 	o.pool.run(t, n, max(8, grain&^7))
+	*t = matMul{} // keep no view of memory that may be freed
 }
 
 // chunk is the length of the parts that the sum over k is cut into; it depends

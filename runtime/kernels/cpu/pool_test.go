@@ -74,12 +74,13 @@ func TestPoolOversubscribed(t *testing.T) {
 	p := newPool(16 * runtime.NumCPU())
 	defer p.close()
 	began := time.Now()
-	const rounds = 500
+	const rounds = 200
 	for range rounds {
 		c := &count{done: make([]atomic.Int32, 64), busy: 5 * time.Microsecond}
 		p.run(c, len(c.done), 4)
 	}
-	if d := time.Since(began) / rounds; d > 50*time.Millisecond {
+	// A collapse, as of spinning in turns, takes seconds; a busy machine does not.
+	if d := time.Since(began) / rounds; d > 300*time.Millisecond {
 		t.Errorf("a task of 80 µs took %v on average", d)
 	}
 }

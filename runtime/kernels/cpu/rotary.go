@@ -96,6 +96,7 @@ func (o *ops) Rotary(a kernels.RotaryArgs) {
 		qNorm: floats(a.QNorm), kNorm: floats(a.KNorm), cos: floats(a.Cos), sin: floats(a.Sin), half: half, eps: a.Eps,
 	}
 	o.pool.run(&o.rotary, rows, max(1, rowGrain/4/h.Cols()))
+	o.rotary = rotary{}
 }
 
 func (t *rotary) run(_ *worker, lo, hi int) {
