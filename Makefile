@@ -10,6 +10,8 @@ TOOL    := go tool -modfile=tools/go.mod
 VENV    := .venv
 # Arguments for `make serve`, for instance: make serve ARGS="--port 9000"
 ARGS    ?=
+# Flags for `make test`, for instance: make test TESTFLAGS=-v
+TESTFLAGS ?=
 
 .PHONY: build serve test test-race test-purego test-clients lint bench fuzz ptx clean
 
@@ -22,7 +24,7 @@ serve: build
 
 # Needs Go only, no network, no C compiler.
 test:
-	go test ./...
+	go test $(TESTFLAGS) ./...
 
 # The race detector needs a C compiler.
 test-race:
