@@ -1,5 +1,3 @@
-// Package rules pins what the project promises about its own source: which
-// room may import which, so that a wrong arrow fails the build.
 package rules
 
 import (
@@ -76,7 +74,7 @@ var onlyIn = map[string][]string{
 
 func TestImportRules(t *testing.T) {
 	root := moduleRoot(t)
-	seen := 0
+	seen, documented := 0, map[string]bool{}
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -101,6 +99,7 @@ func TestImportRules(t *testing.T) {
 			return err
 		}
 		room := path.Dir(rel)
+		documented[room] = documented[room] || path.Base(rel) == "doc.go"
 		allowed, ok := rule(room)
 		if !ok {
 			t.Errorf("%s: package %s has no import rule: add it to mayImport, with thought", rel, room)
@@ -124,6 +123,11 @@ func TestImportRules(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for room, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no doc.go: say what the package is for and what it must never do", room)
+		}
 	}
 	if seen < 20 {
 		t.Fatalf("only %d files looked at: is %s the module?", seen, root)

@@ -1,9 +1,3 @@
-// Package tiny carries the default model inside the binary, so that a fresh
-// machine answers with nothing downloaded: a Llama-style model of 2.8 million
-// parameters that tells small stories. README.md beside this file says how it
-// was made, what it can do, and what it cannot; recipe/ makes it again.
-//
-// The package only holds the files. They are read like any model folder.
 package tiny
 
 import "embed"
