@@ -32,7 +32,10 @@ used as it is. With --jsonl each line of standard input is such a context.`,
 		Args: argsExactly(1, "MODEL or a .jinja file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			render, err := openTemplate(cmd, args[0])
-			if err != nil {
+			if _, broken := errors.AsType[*chattemplate.Error](err); broken && (o.json || o.jsonl) {
+				// A template that does not parse is an outcome, as one that raises is.
+				render = func(context.Context, *chattemplate.Dict) (string, error) { return "", err }
+			} else if err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), render, cmd.InOrStdin(), cmd.OutOrStdout())
