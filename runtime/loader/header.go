@@ -42,6 +42,8 @@ func parseHeader(r io.ReaderAt, size int64) (*header, error) {
 	}
 	length := binary.LittleEndian.Uint64(first[:8])
 	switch {
+	case string(first[:n]) == "version h": // "version https://git-lfs.github.com/spec/v1"
+		return nil, errors.New("this is a Git LFS pointer, not the file itself: get that with git lfs pull")
 	case length > maxHeader:
 		return nil, fmt.Errorf("header length %d is above the format's limit of %d bytes: not a safetensors file, or damaged", length, maxHeader)
 	case length > uint64(size-8):

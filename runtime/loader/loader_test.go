@@ -137,6 +137,15 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// What git leaves in place of a large file that was not fetched.
+func TestGitLFSPointer(t *testing.T) {
+	b := []byte("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n")
+	_, err := loader.NewFile("x.safetensors", bytes.NewReader(b), int64(len(b)))
+	if err == nil || !strings.Contains(err.Error(), "git lfs pull") {
+		t.Error(err)
+	}
+}
+
 // A header may be up to 100 MB; what is in it decides the memory, not its
 // length.
 func TestHeaderMemory(t *testing.T) {
