@@ -187,6 +187,7 @@ func TestGeneration(t *testing.T) {
 		`{"eos_token_id":[1,2],"do_sample":true,"temperature":0.7,"top_k":40,"top_p":0.9,"repetition_penalty":1.1,"max_new_tokens":9}`: "[1 2] true 0.7 40 0.9 - 1.1 9",
 		`{"eos_token_id":null}`:    "[7] - - - - - - -",
 		`{"eos_token_id":0}`:       "[0] - - - - - - -",
+		`{"eos_token_id":[1,8]}`:   "m/generation_config.json: eos_token_id is 8, outside the vocabulary of 8",
 		`{"temperature":-1}`:       "temperature is -1, outside 0 to",
 		`{"top_p":1.5}`:            "top_p is 1.5, outside 0 to 1",
 		`{"top_k":-1}`:             "[7] - - 0 - - - -",
@@ -195,7 +196,7 @@ func TestGeneration(t *testing.T) {
 		`[]`:                       "generation_config.json: is not a JSON object",
 	} {
 		ck := &loader.Checkpoint{Name: "m", GenerationConfig: []byte(text)}
-		g, err := models.ReadGeneration(ck, models.Config{StopIDs: []int32{7}})
+		g, err := models.ReadGeneration(ck, models.Config{StopIDs: []int32{7}, VocabSize: 8})
 		got := fmt.Sprintf("%v %s %s %s %s %s %s %s", g.StopIDs, show(g.DoSample), show(g.Temperature), show(g.TopK), show(g.TopP), show(g.MinP), show(g.Repetition), show(g.MaxNew))
 		if err != nil {
 			got = err.Error()
@@ -204,9 +205,18 @@ func TestGeneration(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	g, err := models.ReadGeneration(&loader.Checkpoint{}, models.Config{StopIDs: []int32{7}})
+	g, err := models.ReadGeneration(&loader.Checkpoint{}, models.Config{StopIDs: []int32{7}, VocabSize: 8})
 	if err != nil || !slices.Equal(g.StopIDs, []int32{7}) {
 		t.Error(g, err)
+	}
+	for _, text := range []string{"", "{}"} {
+		ck := &loader.Checkpoint{Name: "m"}
+		if text != "" {
+			ck.GenerationConfig = []byte(text)
+		}
+		if _, err := models.ReadGeneration(ck, models.Config{StopIDs: []int32{9}, VocabSize: 8}); err == nil || !strings.HasPrefix(err.Error(), "m/config.json: eos_token_id is 9,") {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"fmt"
 	"path/filepath"
 
 	"infer/runtime/loader"
@@ -24,14 +25,15 @@ type Generation struct {
 func ReadGeneration(ck *loader.Checkpoint, cfg Config) (Generation, error) {
 	g := Generation{StopIDs: cfg.StopIDs}
 	if ck.GenerationConfig == nil {
-		return g, nil
+		return g, checkStops(filepath.Join(ck.Name, loader.ConfigName), g.StopIDs, cfg.VocabSize)
 	}
 	c, err := ParseConfig(filepath.Join(ck.Name, loader.GenerationName), ck.GenerationConfig)
 	if err != nil {
 		return g, err
 	}
+	source := loader.ConfigName
 	if ids := c.IDs("eos_token_id"); ids != nil {
-		g.StopIDs = ids
+		g.StopIDs, source = ids, loader.GenerationName
 	}
 	number := func(key string, lo, hi float64) *float64 {
 		if !c.Has(key) {
@@ -62,5 +64,19 @@ func ReadGeneration(ck *loader.Checkpoint, cfg Config) (Generation, error) {
 	g.MinP = number("min_p", 0, 1)
 	g.Repetition = number("repetition_penalty", 1e-6, 1e6)
 	g.MaxNew = integer("max_new_tokens", 1)
-	return g, c.Err()
+	if err := c.Err(); err != nil {
+		return g, err
+	}
+	return g, checkStops(filepath.Join(ck.Name, source), g.StopIDs, cfg.VocabSize)
+}
+
+// checkStops refuses ids that the model can never make: it would go on past its
+// end.
+func checkStops(file string, ids []int32, vocab int) error {
+	for _, id := range ids {
+		if int(id) >= vocab {
+			return fmt.Errorf("%s: eos_token_id is %d, outside the vocabulary of %d", file, id, vocab)
+		}
+	}
+	return nil
 }
