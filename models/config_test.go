@@ -190,6 +190,7 @@ func TestGeneration(t *testing.T) {
 		`{"eos_token_id":[1,8]}`:   "m/generation_config.json: eos_token_id is 8, outside the vocabulary of 8",
 		`{"temperature":-1}`:       "temperature is -1, outside 0 to",
 		`{"top_p":1.5}`:            "top_p is 1.5, outside 0 to 1",
+		`{"top_p":0}`:              "[7] - - - 1e-09 - - -",
 		`{"top_k":-1}`:             "[7] - - 0 - - - -",
 		`{"top_k":-2}`:             "top_k is -2, outside -1 to",
 		`{"repetition_penalty":0}`: "repetition_penalty is 0, outside",

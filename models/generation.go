@@ -14,7 +14,7 @@ type Generation struct {
 	DoSample    *bool
 	Temperature *float64 // ≥ 0
 	TopK        *int     // ≥ 0, 0 means off
-	TopP        *float64 // 0 to 1
+	TopP        *float64 // > 0 to 1
 	MinP        *float64 // 0 to 1
 	Repetition  *float64 // repetition_penalty, > 0
 	MaxNew      *int     // max_new_tokens, ≥ 1
@@ -60,7 +60,9 @@ func ReadGeneration(ck *loader.Checkpoint, cfg Config) (Generation, error) {
 	if g.TopK = integer("top_k", -1); g.TopK != nil {
 		*g.TopK = max(*g.TopK, 0) // some files say -1 for off
 	}
-	g.TopP = number("top_p", 0, 1)
+	if g.TopP = number("top_p", 0, 1); g.TopP != nil {
+		*g.TopP = max(*g.TopP, 1e-9) // 0 leaves the likeliest token, as any tiny share does
+	}
 	g.MinP = number("min_p", 0, 1)
 	g.Repetition = number("repetition_penalty", 1e-6, 1e6)
 	g.MaxNew = integer("max_new_tokens", 1)

@@ -166,6 +166,9 @@ func (f *samplingFlags) resolve(defaults engine.Sampling) (engine.Sampling, erro
 			return s, usagef("%s", c.what)
 		}
 	}
+	if given("top-p") {
+		s.TopP = max(s.TopP, 1e-9) // 0 leaves the likeliest token; the engine reads 0 as off
+	}
 	for _, stop := range s.Stop {
 		if stop == "" {
 			return s, usagef("--stop must not be empty")
