@@ -58,6 +58,9 @@ func decodeChat(f *fields, m *Model) (*turn, *conversation, error) {
 	t.hideReasoning = !f.boolean("include_reasoning", true)
 	readTools(f)
 	refuseConstraints(f)
+	if f.has("suffix") {
+		f.bad("suffix", "a conversation has none; leave it out")
+	}
 	f.ignore(noEffect...)
 	return t, cv, f.err()
 }

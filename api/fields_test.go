@@ -72,6 +72,7 @@ func TestPathsInErrors(t *testing.T) {
 		`{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}}]}`:                  "tools",
 		`{"messages":[{"role":"user","content":"x"}],"tool_choice":"required"}`:                                               "tool_choice",
 		`{"messages":[{"role":"user","content":"x"}],"modalities":["audio"]}`:                                                 "modalities",
+		`{"messages":[{"role":"user","content":"x"}],"suffix":"y"}`:                                                           "suffix",
 		`{"messages":[{"role":"user","content":"x"}],"guided_regex":"a+"}`:                                                    "guided_regex",
 		`{"messages":[{"role":"user","content":"x"}],"logit_bias":{"5":101}}`:                                                 "logit_bias",
 		`{"messages":[{"role":"user","content":"x"}],"logit_bias":{"2000":1}}`:                                                "logit_bias",

@@ -63,7 +63,7 @@ func TestOpenAPIFields(t *testing.T) {
 			}
 		}
 		silent := strings.Join(append(append([]string{}, constraintFields...), noEffect...), " ") +
-			" functions function_call modalities audio background chat_template n_predict prompt_embeds max_completion_tokens response_format"
+			" functions function_call modalities audio background suffix chat_template n_predict prompt_embeds max_completion_tokens response_format"
 		for name := range f.used {
 			if properties[name] == nil && !strings.Contains(" "+silent+" ", " "+name+" ") {
 				t.Errorf("%s: %s is read and not described", schema, name)
