@@ -372,3 +372,26 @@ func BenchmarkDraw(b *testing.B) {
 		}
 	})
 }
+
+// Every position draws anew: with all tokens alike, one seed spreads over the
+// vocabulary, and no token is favoured by it.
+func TestEveryPositionDrawsAnew(t *testing.T) {
+	r := Request{Prompt: []int32{1}, Sampling: Sampling{Temperature: 1, Logprobs: -1, PromptLogprobs: -1}}
+	s, c, row := newSampler(&r, 7, nil), &candidates{}, make([]float32, 8)
+	counts := make([]int, len(row))
+	const draws = 4000
+	ids := make([]int32, 1, draws+1)
+	for range draws {
+		id, err := s.choose(c, row, ids, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[id]++
+		ids = append(ids, id)
+	}
+	for id, n := range counts { // 500 expected, standard deviation 21
+		if n < 380 || n > 620 {
+			t.Errorf("token %d came %d times of %d: %v", id, n, draws, counts)
+		}
+	}
+}
