@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -238,17 +237,7 @@ func (s source) checkpoint(mmap bool) (*loader.Checkpoint, error) {
 // tokenizer reads tokenizer.json; an error that is os.ErrNotExist when there is none.
 func (s source) tokenizer() (*tokenizer.Tokenizer, error) {
 	const name = "tokenizer.json"
-	path := filepath.Join(s.path, name)
-	f, err := s.fs.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return tokenizer.New(data, path)
+	return tokenizer.LoadFS(s.fs, name, filepath.Join(s.path, name))
 }
 
 // templates reads the chat templates; nil when there are none.

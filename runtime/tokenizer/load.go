@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,13 +28,16 @@ func Load(path string) (*Tokenizer, error) {
 	if info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
 	}
-	f, err := os.Open(path)
+	return LoadFS(os.DirFS(filepath.Dir(path)), filepath.Base(path), path)
+}
+
+// LoadFS reads the tokenizer.json that fsys has under name; path stands for it
+// in errors. What is not a regular file is refused before it is opened, as
+// opening a pipe would wait.
+func LoadFS(fsys fs.FS, name, path string) (*Tokenizer, error) {
+	info, err := fs.Stat(fsys, name)
 	if err != nil {
-		return nil, fmt.Errorf("reading tokenizer: %w", err)
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, fmt.Errorf("reading tokenizer: %w", err)
+		return nil, fmt.Errorf("reading tokenizer %s: %w", path, err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("reading tokenizer: %s is not a regular file", path)
@@ -41,9 +45,14 @@ func Load(path string) (*Tokenizer, error) {
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("reading tokenizer: %s has %d bytes; at most %d are supported", path, info.Size(), maxFile)
 	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading tokenizer %s: %w", path, err)
+	}
+	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return nil, fmt.Errorf("reading tokenizer: %w", err)
+		return nil, fmt.Errorf("reading tokenizer %s: %w", path, err)
 	}
 	return New(data, path)
 }

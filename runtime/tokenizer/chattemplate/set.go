@@ -82,10 +82,17 @@ const (
 
 // read gives a file's text, or ok false where there is no such file.
 func read(fsys fs.FS, name string, limit int64) (text []byte, ok bool, err error) {
-	f, err := fsys.Open(name)
+	info, err := fs.Stat(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
+	if err != nil {
+		return nil, false, fmt.Errorf("opening %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return nil, false, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, false, fmt.Errorf("opening %s: %w", name, err)
 	}
