@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"golang.org/x/sync/semaphore"
 )
 
 // withBody reads the body as one JSON object and hands it to decode. What it
@@ -18,15 +19,10 @@ func (s *Server) withBody(c *gin.Context, decode func(*fields) error) error {
 	if length > s.limits.Body {
 		return errBodyTooLarge(s.limits.Body)
 	}
-	if length < 0 {
-		length = s.limits.Body
-	}
-	if !s.bodies.TryAcquire(length) {
-		return errQueueFull()
-	}
-	defer s.bodies.Release(length)
+	held := &accounted{budget: s.bodies, step: min(64<<10, s.limits.Body)}
+	defer held.release()
 
-	body, err := s.readBody(c)
+	body, err := s.readBody(c, held)
 	if err != nil {
 		return err
 	}
@@ -45,8 +41,32 @@ func (s *Server) withBody(c *gin.Context, decode func(*fields) error) error {
 	return nil
 }
 
-func (s *Server) readBody(c *gin.Context) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.Body))
+// accounted takes what is read through it from a budget, as it arrives: a
+// client that announces much and sends nothing holds nothing.
+type accounted struct {
+	io.Reader
+	budget           *semaphore.Weighted
+	step, used, held int64
+}
+
+func (a *accounted) Read(p []byte) (int, error) {
+	n, err := a.Reader.Read(p)
+	a.used += int64(n)
+	if more := a.used - a.held; more > 0 {
+		more = (more + a.step - 1) / a.step * a.step
+		if !a.budget.TryAcquire(more) {
+			return n, errQueueFull()
+		}
+		a.held += more
+	}
+	return n, err
+}
+
+func (a *accounted) release() { a.budget.Release(a.held) }
+
+func (s *Server) readBody(c *gin.Context, held *accounted) ([]byte, error) {
+	held.Reader = http.MaxBytesReader(c.Writer, c.Request.Body, s.limits.Body)
+	body, err := io.ReadAll(held)
 	if err == nil {
 		// From here on a read watches for the client's leaving, however long
 		// the answer takes.
@@ -57,6 +77,9 @@ func (s *Server) readBody(c *gin.Context) ([]byte, error) {
 	c.Header("Connection", "close")
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, errBodyTooLarge(e.Limit)
+	}
+	if e, ok := errors.AsType[*apiError](err); ok {
+		return nil, e
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, errTimeout(s.limits.BodyTimeout)

@@ -238,6 +238,29 @@ func TestEarlyErrorKeepsStatus(t *testing.T) {
 	}
 }
 
+// Bodies that are announced and do not come keep nobody else out.
+func TestSlowBodies(t *testing.T) {
+	_, srv := newLive(t, Limits{Body: 4096, Requests: 2}, func(context.Context, engine.Request, func(engine.Event) error) (engine.Result, error) {
+		return stopped, nil
+	})
+	for i := range 40 {
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		// With Expect, the answer's first line says that the body is waited for.
+		how := []string{"Content-Length: 4096", "Transfer-Encoding: chunked"}[i%2]
+		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n%s\r\n\r\n", how)
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+			t.Fatalf("connection %d: %q %v", i, line, err)
+		}
+	}
+	if status, body, _ := mustPost(t, srv.URL+"/v1/chat/completions", chatBody); status != 200 {
+		t.Errorf("a request beside them: %d %s", status, body)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	var running sync.WaitGroup

@@ -173,19 +173,23 @@ func (s *Server) generating(c *gin.Context, decode func(*Model, *fields) (*turn,
 		s.fail(c, s.asAPIError(c.Request.Context(), err, ""))
 		return
 	}
-	if !s.slots.TryAcquire(1) {
-		if s.draining.Load() {
-			s.fail(c, errDraining())
-			return
-		}
-		s.fail(c, errQueueFull())
-		return
-	}
-	defer s.slots.Release(1)
-
 	var t *turn
 	var d dialect
+	admitted := false
+	defer func() {
+		if admitted {
+			s.slots.Release(1)
+		}
+	}()
 	err = s.withBody(c, func(f *fields) error {
+		// Only now: a body that comes slowly takes nobody's place.
+		admitted = s.slots.TryAcquire(1)
+		switch {
+		case s.draining.Load():
+			return errDraining()
+		case !admitted:
+			return errQueueFull()
+		}
 		var err error
 		if t, d, err = decode(m, f); err != nil {
 			return err
