@@ -3,7 +3,7 @@
 // parameters that tells small stories. README.md beside this file says how it
 // was made, what it can do, and what it cannot; recipe/ makes it again.
 //
-//	go:embed ─► FS ─► loader, tokenizer, chattemplate: like any model folder
+//	files ─embed─► FS ─► loader, tokenizer, chattemplate: like any model folder
 //
 // It holds the files and must never read them: they get no treatment of their own.
 package tiny
