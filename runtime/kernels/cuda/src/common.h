@@ -6,6 +6,7 @@
 #define DEV static __attribute__((device)) inline __attribute__((always_inline))
 #define SHARED static __attribute__((shared))
 #define SHARED16 static __attribute__((shared, aligned(16)))
+#define INLINE __attribute__((always_inline))
 #define BOUNDS(n) __attribute__((launch_bounds(n)))
 #define UNROLL _Pragma("unroll")
 #define tid ((int)__nvvm_read_ptx_sreg_tid_x())
@@ -14,6 +15,7 @@
 #define bidz ((int)__nvvm_read_ptx_sreg_ctaid_z())
 #define ntid ((int)__nvvm_read_ptx_sreg_ntid_x())
 #define nbidx ((int)__nvvm_read_ptx_sreg_nctaid_x())
+#define nbidy ((int)__nvvm_read_ptx_sreg_nctaid_y())
 #define SYNC() __syncthreads()
 #define WARPSYNC() __nvvm_bar_warp_sync(0xffffffffu)
 
