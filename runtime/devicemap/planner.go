@@ -139,7 +139,7 @@ func (in Input) fillKV(p Plan) (Plan, error) {
 		}
 		left := room - used.Total()
 		if left < 0 {
-			return Plan{}, fmt.Errorf("%w: %v has %s, but weights (%s), activations (%s) and reserve (%s) need %s: free memory, or use a smaller format, model or batch",
+			return Plan{}, fmt.Errorf("%w: %v has %s, but weights (%s), activations (%s) and reserve (%s) need %s: free memory, or use a smaller format, model, context or batch",
 				ErrDoesNotFit, d.Info.ID, size(room), size(used.Weights), size(used.Activations), size(used.Reserve), size(used.Total()))
 		}
 		if block == 0 {

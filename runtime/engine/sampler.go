@@ -12,7 +12,7 @@ import (
 // not numbers, which no request can cause.
 var (
 	errNoToken   = errors.New("allowed tokens, bad words, logit bias, penalties and min_tokens together leave no token to choose")
-	errBadLogits = errors.New("the logits hold NaN or +Inf")
+	errBadLogits = errors.New("the logits hold NaN or +Inf: the weights may be damaged")
 )
 
 // sampler chooses one sequence's tokens. The order of what changes logits is

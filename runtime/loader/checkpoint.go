@@ -125,6 +125,9 @@ func (c *Checkpoint) noWeights(fsys fs.FS) error {
 	hint := ""
 	entries, _ := fs.ReadDir(fsys, ".")
 	for _, e := range entries {
+		if name := e.Name(); (name == SingleName || name == IndexName) && e.Type()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("%s: a link that leads nowhere: download the model again", c.path(name))
+		}
 		switch path.Ext(e.Name()) {
 		case ".bin", ".pt", ".pth", ".ckpt", ".pkl":
 			return fmt.Errorf("%s: no %s or %s; there is %s, a pickle, which can run any code and is never opened: convert the model to safetensors, or get a version that has it",

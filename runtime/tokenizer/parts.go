@@ -8,6 +8,40 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// Limits on how a normalizer may make a text longer: so many times, and by so
+// many bytes. Real ones write three bytes for a space. Without limits a chain
+// of replacements doubles a text at every step.
+const (
+	maxNormFactor = 1 << 10
+	maxNormBytes  = 1 << 16
+)
+
+// growth bounds the bytes that a chain of replacements and prefixes makes of a
+// text: times its length, and then more.
+func growth(n normalizer) (times, more int) {
+	switch n := n.(type) {
+	case normSeq:
+		times = 1
+		for _, m := range n {
+			t, b := growth(m)
+			if times, more = times*t, more*t+b; times > maxNormFactor || more > maxNormBytes {
+				return times, more // enough to refuse it, and no overflow
+			}
+		}
+		return times, more
+	case prependNorm:
+		return 1, len(n.text)
+	case replaceNorm:
+		// A match may be empty, between any two bytes; a fixed text is at least
+		// as long as it is.
+		if lit, ok := n.pat.(literalPattern); ok && lit.text != "" {
+			return max(1, (len(n.content)+len(lit.text)-1)/len(lit.text)), 0
+		}
+		return 1 + len(n.content), len(n.content)
+	}
+	return 1, 0 // at most a fixed number of times, and not again in a second pass
+}
+
 // parseNormalizer builds the normalizer that o describes.
 func parseNormalizer(o *object) (normalizer, error) {
 	var n normalizer
@@ -56,6 +90,9 @@ func parseNormalizer(o *object) (normalizer, error) {
 		n = bertNormalizer(o.bool("clean_text", true), o.bool("handle_chinese_chars", true), strip, o.bool("lowercase", true))
 	default:
 		return nil, o.unsupported("normalizer")
+	}
+	if times, more := growth(n); times > maxNormFactor || more > maxNormBytes {
+		o.fail("type", "%s would make a text more than %d times as long, or %d bytes longer", o.kind, maxNormFactor, maxNormBytes)
 	}
 	return n, o.err
 }
