@@ -73,15 +73,11 @@ func TestPoolIsSharedSafely(t *testing.T) {
 func TestPoolOversubscribed(t *testing.T) {
 	p := newPool(16 * runtime.NumCPU())
 	defer p.close()
-	began := time.Now()
-	const rounds = 200
-	for range rounds {
+	// A collapse, as of spinning in turns, takes seconds a round and runs into
+	// the test's own deadline.
+	for range 500 {
 		c := &count{done: make([]atomic.Int32, 64), busy: 5 * time.Microsecond}
 		p.run(c, len(c.done), 4)
-	}
-	// A collapse, as of spinning in turns, takes seconds; a busy machine does not.
-	if d := time.Since(began) / rounds; d > 300*time.Millisecond {
-		t.Errorf("a task of 80 µs took %v on average", d)
 	}
 }
 
