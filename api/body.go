@@ -17,6 +17,7 @@ import (
 func (s *Server) withBody(c *gin.Context, decode func(*fields) error) error {
 	length := c.Request.ContentLength
 	if length > s.limits.Body {
+		swallow(c)
 		return errBodyTooLarge(s.limits.Body)
 	}
 	held := &accounted{budget: s.bodies, step: min(64<<10, s.limits.Body)}
@@ -76,6 +77,7 @@ func (s *Server) readBody(c *gin.Context, held *accounted) ([]byte, error) {
 	// What is left of the body is not waited for.
 	c.Header("Connection", "close")
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		swallow(c)
 		return nil, errBodyTooLarge(e.Limit)
 	}
 	if e, ok := errors.AsType[*apiError](err); ok {
@@ -85,6 +87,15 @@ func (s *Server) readBody(c *gin.Context, held *accounted) ([]byte, error) {
 		return nil, errTimeout(s.limits.BodyTimeout)
 	}
 	return nil, badBody("reading the request body: %v", err)
+}
+
+// swallow reads on, for a while, what a client still sends of a body that is
+// refused: one that writes before it reads would see a broken connection and
+// not the answer.
+func swallow(c *gin.Context) {
+	const most, longest = 128 << 20, 10 * time.Second
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(longest))
+	_, _ = io.CopyN(io.Discard, c.Request.Body, most)
 }
 
 // boundBody gives a request's body a time to arrive in. It holds for routes

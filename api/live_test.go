@@ -288,6 +288,20 @@ func TestLimits(t *testing.T) {
 		resp.Body.Close()
 	}
 	pr.Close()
+	// A client that writes all of it before it reads still hears the answer.
+	big, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer big.Close()
+	_ = big.SetDeadline(time.Now().Add(30 * time.Second))
+	const bytes = 40 << 20
+	if _, err := fmt.Fprintf(big, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", bytes, strings.Repeat(" ", bytes)); err != nil {
+		t.Errorf("writing a large body: %v", err)
+	}
+	if line, err := bufio.NewReader(big).ReadString('\n'); err != nil || !strings.Contains(line, "413") {
+		t.Errorf("after a large body: %q %v", line, err)
+	}
 	status, body, _ = mustPost(t, url, strings.Repeat("[", 2000))
 	if status != 400 || !strings.Contains(body, "nested") {
 		t.Errorf("a deep body: %d %s", status, body)

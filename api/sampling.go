@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json/jsontext"
 	"math"
+	"slices"
 	"strconv"
 
 	"infer/runtime/engine"
@@ -47,6 +48,10 @@ func readSampling(f *fields, m *Model, t *turn) {
 	if words, ok := f.stringOrList("bad_words"); ok {
 		if len(words) > maxBadWords {
 			f.bad("bad_words", "%d entries; at most %d are taken", len(words), maxBadWords)
+			return
+		}
+		if slices.Contains(words, "") {
+			f.bad("bad_words", "an empty text is in every answer")
 			return
 		}
 		m.needText(f, "bad_words")

@@ -154,7 +154,7 @@ func (f *samplingFlags) resolve(defaults engine.Sampling) (engine.Sampling, erro
 	}{
 		{s.MaxTokens > 0 || !given("max-tokens"), "--max-tokens must be at least 1"},
 		{s.MinTokens >= 0, "--min-tokens must not be negative"},
-		{s.Temperature >= 0 && s.Temperature <= 2, "--temperature must be from 0 to 2"},
+		{s.Temperature >= 0 && s.Temperature <= 2 || !given("temperature"), "--temperature must be from 0 to 2"},
 		{s.TopP >= 0 && s.TopP <= 1, "--top-p must be from 0 to 1"},
 		{s.TopK >= 0, "--top-k must not be negative"},
 		{s.MinP >= 0 && s.MinP <= 1, "--min-p must be from 0 to 1"},
