@@ -218,7 +218,7 @@ func TestQueueFull(t *testing.T) {
 	e.mu.Lock() // nothing is scheduled meanwhile
 	var queued []*task
 	for range 3 { // one place to run, two to wait
-		r := greedy(fakePrompt(3, 1), 1)
+		r := greedy(fakePrompt(3, 1), fakeContext-3) // runs for as long as the test
 		q := e.newTask(&r)
 		q.sampler = newSampler(&r, 0, nil)
 		if err := e.sched.Submit(q.seq); err != nil {
@@ -232,15 +232,14 @@ func TestQueueFull(t *testing.T) {
 	if !errors.Is(err, ErrQueueFull) {
 		t.Errorf("the fourth: %v", err)
 	}
-	// They run when the loop is woken by the next request, which comes last.
 	if _, _, err := collect(t.Context(), e, greedy(fakePrompt(3, 1), 1)); !errors.Is(err, ErrQueueFull) {
 		t.Errorf("through Generate: %v", err)
 	}
-	for _, q := range queued[1:] {
+	for _, q := range queued {
 		e.cancel(q, nil)
 	}
 	if _, _, err := collect(t.Context(), e, greedy(fakePrompt(3, 1), 1)); err != nil {
-		t.Errorf("after two left: %v", err)
+		t.Errorf("after they left: %v", err)
 	}
 	idle(t, e)
 }
