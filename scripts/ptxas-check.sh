@@ -25,7 +25,7 @@ for f in "${modules[@]}"; do
       echo "$f does not assemble for sm_$a:"; echo "$out"; bad=1
       continue
     fi
-    spills=$(awk '/Compiling entry function/ { name = $6 }
+    spills=$(awk '/Compiling entry function/ { name = $7 }
       /bytes stack frame/ && !/ 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads/ { print "  " name ":" $0 }' <<<"$out")
     if [ -n "$spills" ]; then
       echo "$f for sm_$a keeps registers in memory:"; echo "$spills"; bad=1

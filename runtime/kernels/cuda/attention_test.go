@@ -108,6 +108,9 @@ func (s *scene) items(n int) (addr uint64, count int) {
 	return s.ints("items", v), count
 }
 
+// halves is how many blocks share an item.
+func (s *scene) halves() int { return 1 + s.h.Dim/256 }
+
 // scratch is memory for the parts of splits.
 func (s *scene) scratch(splits int) (part, ml uint64) {
 	n := s.rows() * s.h.Q * splits
@@ -130,7 +133,7 @@ func (s *scene) prefill(window int) []byte {
 	items, n := s.items(64)
 	part, _ := s.scratch(1)
 	dst, got := s.dst()
-	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_prefill_", s.h.Dim)), [3]int{n, s.h.KV, 1}, 128,
+	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_prefill_", s.h.Dim)), [3]int{n * s.halves(), s.h.KV, 1}, 128,
 		s.qkvAt, s.kAt, s.vAt, s.tables, s.pos, items, part, dst, s.stride, s.h.Q, s.h.KV, window, s.scale())
 	return got
 }
@@ -144,7 +147,7 @@ func (s *scene) decode(window int) []byte {
 	if s.splits > 1 {
 		part, ml = s.scratch(s.splits)
 	}
-	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_split_", s.h.Dim)), [3]int{n, s.h.KV, (s.splits + 3) / 4}, 128,
+	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_split_", s.h.Dim)), [3]int{n * s.halves(), s.h.KV, (s.splits + 3) / 4}, 128,
 		s.qkvAt, s.kAt, s.vAt, s.tables, s.pos, items, part, ml, dst, s.stride, s.h.Q, s.h.KV, window, s.scale(), 0, s.splits)
 	if s.splits > 1 {
 		s.combine(part, ml, dst, window, 0, s.splits)

@@ -50,6 +50,11 @@ type gpu struct {
 	ref     kernels.Ops
 	host    *ref.Device
 	stream  device.Stream
+
+	// For mutations: this kernel stands in for the one of its name, and the
+	// first error is kept.
+	mutant *ptx.Kernel
+	err    error
 }
 
 func newGPU(t testing.TB) *gpu {
@@ -127,16 +132,18 @@ func (d *gpu) random(n int, scale float64) []float32 {
 // launch runs a kernel with all checks on.
 func (d *gpu) launch(k *ptx.Kernel, grid [3]int, block int, args ...any) ptx.Stats {
 	d.t.Helper()
-	s, err := d.try(k, grid, block, args...)
-	if err != nil {
+	if d.mutant != nil && d.mutant.Name() == k.Name() {
+		k = d.mutant
+	}
+	s, err := k.Launch(context.Background(), ptx.Config{Grid: grid, Block: [3]int{block, 1, 1}}, params(args...), d.regions,
+		ptx.Options{Checks: ptx.CheckAll, Profile: true})
+	if err != nil && d.mutant == nil {
 		d.t.Fatal(err)
 	}
+	if d.err == nil {
+		d.err = err
+	}
 	return s
-}
-
-func (d *gpu) try(k *ptx.Kernel, grid [3]int, block int, args ...any) (ptx.Stats, error) {
-	return k.Launch(context.Background(), ptx.Config{Grid: grid, Block: [3]int{block, 1, 1}}, params(args...), d.regions,
-		ptx.Options{Checks: ptx.CheckAll, Profile: true})
 }
 
 // params lays arguments out at their natural alignment; an int is an i32.

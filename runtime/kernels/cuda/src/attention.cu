@@ -63,16 +63,20 @@ template <int D, typename F> DEV void eachGroup(F f) {
   if constexpr (D & 16) f(D & ~31, Int<2>{});
 }
 
-// 16 rows of one warp: lane 4g+t holds rows g and g+8.
+// 16 rows of one warp: lane 4g+t holds rows g and g+8. Heads of 256 are done in
+// halves, whose sums fit into registers: a block takes the scores of all D
+// elements, and of the values the V elements from v0 on.
 template <int D> struct Rows {
-  float o[D / 8][4], m[2], l[2];
+  static const int V = D > 128 ? D / 2 : D;
+  float o[V / 8][4], m[2], l[2];
+  int v0;
   int qpos[2];     // positions of the two rows
   static const bool keep = D <= 128;  // the queries in registers; else they are read for each page
   u32 q[keep ? D / 16 : 1][4];
   const bf16* qp[2];  // the two rows' queries, or null for zeros
 
   DEVM void reset() {
-    UNROLL for (int i = 0; i < D / 8; i++) UNROLL for (int e = 0; e < 4; e++) o[i][e] = 0;
+    UNROLL for (int i = 0; i < V / 8; i++) UNROLL for (int e = 0; e < 4; e++) o[i][e] = 0;
     UNROLL for (int h = 0; h < 2; h++) m[h] = NEG, l[h] = 0;
   }
 
@@ -107,9 +111,9 @@ template <int D> struct Rows {
     }
   }
 
-  // One page, of positions p0..p0+15; kAt(i), vAt(i) point to position i of it,
-  // or have() says that the position is to be taken as zeros.
-  template <typename H, typename K, typename V> DEVM void page(int p0, int window, float scale, H have, K kAt, V vAt) {
+  // One page, of positions p0..p0+15; kAt(i) points to position i of it, vAt(i) to its
+  // element v0; or have(i) says that the position is to be taken as zeros.
+  template <typename H, typename FK, typename FV> DEVM void page(int p0, int window, float scale, H have, FK kAt, FV vAt) {
     int lane = tid & 31, g = lane >> 2, t = lane & 3;
     float s[2][4] = {};
     UNROLL for (int k = 0; k < (D + 16) / 32; k++) {
@@ -150,7 +154,7 @@ template <int D> struct Rows {
         sum += s[j][e];
       }
       l[h] = fma(l[h], f, sum);
-      UNROLL for (int i = 0; i < D / 8; i++) o[i][2 * h] *= f, o[i][2 * h + 1] *= f;
+      UNROLL for (int i = 0; i < V / 8; i++) o[i][2 * h] *= f, o[i][2 * h + 1] *= f;
     }
     u32 a0 = pack2(s[0][0], s[0][1]), a1 = pack2(s[0][2], s[0][3]), a2 = pack2(s[1][0], s[1][1]), a3 = pack2(s[1][2], s[1][3]);
     const bf16* vp[4];
@@ -159,7 +163,7 @@ template <int D> struct Rows {
       int p = 2 * t + (i & 1) + 8 * (i >> 1);
       vp[i] = vAt(p), in[i] = have(p);
     }
-    eachGroup<D>([&](int base, auto width) INLINE {
+    eachGroup<V>([&](int base, auto width) INLINE {
       const int n = decltype(width)::value;
       u32 w[4][n / 2];
       UNROLL for (int i = 0; i < 4; i++) {
@@ -194,11 +198,11 @@ template <int D> struct Rows {
   // Calls f(element, tile, value number) for the pairs of sums of row h.
   template <typename F> DEVM void eachPair(int h, F f) {
     int t = tid & 3;
-    eachGroup<D>([&](int base, auto width) INLINE {
+    eachGroup<V>([&](int base, auto width) INLINE {
       const int n = decltype(width)::value;
       UNROLL for (int c = 0; c < 2; c++)
         UNROLL for (int j = 0; j < n; j += 2)
-          f(base + 2 * n * t + c * n + j, o[base / 8 + j][2 * h + c], o[base / 8 + j + 1][2 * h + c]);
+          f(v0 + base + 2 * n * t + c * n + j, o[base / 8 + j][2 * h + c], o[base / 8 + j + 1][2 * h + c]);
     });
   }
 
@@ -210,13 +214,15 @@ template <int D> struct Rows {
 };
 
 // Few rows: each warp of a block takes one split, from split0 on. Grid
-// (items of 16 flat rows, KV, ⌈splits/4⌉), 128 threads. If splits is 1, dst is
+// (items of 16 flat rows, twice for a dim of 256; KV; ⌈splits/4⌉), 128 threads. If splits is 1, dst is
 // written; else part [T, Q, splits, D] and ml [T, Q, splits], for attn_combine.
 template <int D> DEV void split(const Args& a, int split0, int splits) {
-  const int* it = a.items + 4 * bidx;
+  const int halves = D / Rows<D>::V;
+  const int* it = a.items + 4 * (bidx / halves);
   int kv = bidy, sp = bidz * 4 + (tid >> 5), lane = tid & 31, G = a.Q / a.KV;
   if (sp >= splits) return;
   Rows<D> r;
+  r.v0 = bidx % halves * Rows<D>::V;
   r.reset();
   r.load(a, it[1], it[2], it[3], kv);
   int lastFlat = mini(it[2] + 15, it[3] - 1);
@@ -229,7 +235,7 @@ template <int D> DEV void split(const Args& a, int split0, int splits) {
     i64 at = ((i64)table[p0 / PAGE] * a.KV + kv) * PAGE * D;
     r.page(p0, a.window, a.scale, [&](int i) INLINE { return p0 + i <= lastPos; },
            [&](int i) INLINE { return a.k + at + i * D; },
-           [&](int i) INLINE { return a.v + at + i * D; });
+           [&](int i) INLINE { return a.v + at + i * D + r.v0; });
   }
   UNROLL for (int h = 0; h < 2; h++) {
     int f = it[2] + (lane >> 2) + 8 * h;
@@ -241,7 +247,7 @@ template <int D> DEV void split(const Args& a, int split0, int splits) {
       continue;
     }
     to = to * splits + sp;
-    if ((lane & 3) == 0) a.ml[to] = st;
+    if ((lane & 3) == 0 && r.v0 == 0) a.ml[to] = st;
     r.eachPair(h, [&](int d, float x, float y) INLINE { *(V2*)(a.part + to * D + d) = {asu(x), asu(y)}; });
   }
 }
@@ -274,16 +280,17 @@ GLOBAL BOUNDS(128) attn_combine_f32(const float* part, const Pair* ml, const int
 
 // Many rows: a block takes 64 flat rows, 16 a warp, through all pages that they
 // see, which come by asynchronous copies, two pages in flight. Grid (items of
-// 64 flat rows, KV), 128 threads. part [T, Q, D] is scratch for the sums of the
+// 64 flat rows, twice for a dim of 256; KV), 128 threads. part [T, Q, D] is scratch for the sums of the
 // splits so far; it is used only where a block sees more than one.
 template <int D> DEV void prefill(const Args& a) {
-  const int KS = D + (64 - 2 * D % 128 + 128) % 128 / 2, VS = D + (16 - 2 * D % 128 + 128) % 128 / 2;  // against bank conflicts
+  const int KS = D + (64 - 2 * D % 128 + 128) % 128 / 2, V = Rows<D>::V, VS = V + (16 - 2 * V % 128 + 128) % 128 / 2;  // against bank conflicts
   SHARED16 bf16 sk[2][PAGE][KS];
   SHARED16 bf16 sv[2][PAGE][VS];
-  const int* it = a.items + 4 * bidx;
+  const int* it = a.items + 4 * (bidx / (D / V));
   int kv = bidy, warp = tid >> 5, lane = tid & 31, G = a.Q / a.KV;
   int flats = it[3], f0 = it[2] + warp * 16;
   Rows<D> r;
+  r.v0 = bidx % (D / V) * V;
   r.reset();
   r.load(a, it[1], f0, flats, kv);
   auto at = [&](int flat) INLINE { return a.pos[it[1] + mini(flat, flats - 1) / G]; };
@@ -295,7 +302,12 @@ template <int D> DEV void prefill(const Args& a) {
     for (int i = tid; i < PAGE * D / 8; i += 128) {
       int p = i / (D / 8), c = i % (D / 8) * 8, n = p0 + p <= lastPos ? 16 : 0;
       cp16(smem(&sk[st][p][c]), a.k + base + p * D + c, n);
-      cp16(smem(&sv[st][p][c]), a.v + base + p * D + c, n);
+      if (V == D) cp16(smem(&sv[st][p][c]), a.v + base + p * D + c, n);
+    }
+    if (V == D) return;
+    for (int i = tid; i < PAGE * V / 8; i += 128) {
+      int p = i / (V / 8), c = i % (V / 8) * 8;
+      cp16(smem(&sv[st][p][c]), a.v + base + p * D + r.v0 + c, p0 + p <= lastPos ? 16 : 0);
     }
   };
   load(0, seen);
@@ -339,12 +351,12 @@ template <int D> DEV void prefill(const Args& a) {
 }
 
 #define ATTN(D)                                                                                                            \
-  GLOBAL BOUNDS(128) attn_split_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,        \
+  GLOBAL BOUNDS2(128, 2) attn_split_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,        \
                                     const int* items, float* part, Pair* ml, bf16* dst, int stride, int q, int kv,           \
                                     int window, float scale, int split0, int splits) {                                      \
     split<D>(Args{qkv, k, v, tables, pos, items, part, ml, dst, stride, q, kv, window, scale * 1.44269504f}, split0, splits); \
   }                                                                                                                          \
-  GLOBAL BOUNDS(128) attn_prefill_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,      \
+  GLOBAL BOUNDS2(128, 2) attn_prefill_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,      \
                                       const int* items, float* part, bf16* dst, int stride, int q, int kv, int window,       \
                                       float scale) {                                                                         \
     prefill<D>(Args{qkv, k, v, tables, pos, items, part, nullptr, dst, stride, q, kv, window, scale * 1.44269504f});         \

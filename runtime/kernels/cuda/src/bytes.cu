@@ -80,7 +80,11 @@ GLOBAL BOUNDS(256) compare(const u8* p, u64 n, u64 seed, u64 step, u64* out) {
 // One thread's share of a copy of n bytes among many.
 DEV void copyBytes(u8* dst, const u8* src, u64 n, u64 from, u64 many) {
   u64 whole = (((u64)dst | (u64)src) & 15) == 0 ? n / 16 : 0;
-  for (u64 i = from; i < whole; i += many) ((V4*)dst)[i] = ((const V4*)src)[i];
+  for (u64 i = from; i < whole; i += many) {
+    V4 v;  // by hand: the compiler makes two accesses of it
+    asm volatile("ld.global.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(src + 16 * i) : "memory");
+    asm volatile("st.global.v4.u32 [%0],{%1,%2,%3,%4};" ::"l"(dst + 16 * i), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+  }
   for (u64 i = whole * 16 + from; i < n; i += many) dst[i] = src[i];
 }
 

@@ -8,6 +8,8 @@
 #define SHARED16 static __attribute__((shared, aligned(16)))
 #define INLINE __attribute__((always_inline))
 #define BOUNDS(n) __attribute__((launch_bounds(n)))
+// At most n threads; few enough registers for m blocks on a processor, no fewer.
+#define BOUNDS2(n, m) __attribute__((launch_bounds(n, m)))
 #define UNROLL _Pragma("unroll")
 #define tid ((int)__nvvm_read_ptx_sreg_tid_x())
 #define bidx ((int)__nvvm_read_ptx_sreg_ctaid_x())

@@ -1,0 +1,186 @@
+package cuda
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"infer/runtime/internal/cuda/ptx"
+	"infer/runtime/kernels"
+	"infer/runtime/tensor"
+)
+
+// scenarios launch a kernel on a shape that uses all of it.
+var scenarios = map[string]func(d *gpu){
+	"rmsnorm_bf16": func(d *gpu) {
+		y, _ := d.alloc("dst", 600*2)
+		d.launch(kernel(d.t, "rows", "rmsnorm_bf16"), [3]int{2, 1, 1}, 256,
+			d.put("x", encode(tensor.BF16, d.random(600, 1))), d.put("w", encode(tensor.F32, d.random(300, 1))), y, 300, float32(1e-5))
+	},
+	"gated_f32": func(d *gpu) {
+		y, _ := d.alloc("dst", 300*4)
+		d.launch(kernel(d.t, "rows", "gated_f32"), [3]int{2, 1, 1}, 256, d.put("x", encode(tensor.F32, d.random(600, 1))), y, 300, 1)
+	},
+	"argmax": func(d *gpu) {
+		y, _ := d.alloc("dst", 8)
+		d.launch(kernel(d.t, "rows", "argmax"), [3]int{2, 1, 1}, 512, d.put("x", encode(tensor.F32, d.random(2000, 1))), y, 1000)
+	},
+	"topk": func(d *gpu) {
+		vals, _ := d.alloc("values", 12)
+		idx, _ := d.alloc("indices", 12)
+		d.launch(kernel(d.t, "rows", "topk"), [3]int{1, 1, 1}, 256, d.put("x", encode(tensor.F32, d.random(600, 1))), uint64(0), vals, idx, 600, 3)
+	},
+	"digest": func(d *gpu) {
+		d.launch(kernel(d.t, "bytes", "digest"), [3]int{1, 1, 1}, 256, d.put("bytes", d.randomBytes(3000)), uint64(3000), d.fill("out", make([]byte, 16)))
+	},
+	"copy": func(d *gpu) {
+		y, _ := d.alloc("dst", 3000)
+		d.launch(kernel(d.t, "bytes", "copy"), [3]int{1, 1, 1}, 256, y, d.put("bytes", d.randomBytes(3000)), uint64(3000))
+	},
+	"gemv_bf16_bf16": func(d *gpu) { d.mutantProduct(kernels.BF16, tensor.BF16, 3) },
+	"gemv_q8_bf16":   func(d *gpu) { d.mutantProduct(kernels.Q8, tensor.BF16, 3) },
+	"gemm_bf16_bf16": func(d *gpu) { d.mutantProduct(kernels.BF16, tensor.BF16, 70) },
+	"gemm_q4_f32":    func(d *gpu) { d.mutantProduct(kernels.Q4, tensor.F32, 70) },
+	"rotary_bf16_bf16": func(d *gpu) {
+		const pages = 16 * 64 * 2
+		d.launch(kernel(d.t, "rotary", "rotary_bf16_bf16"), [3]int{1, 1, 1}, 128,
+			d.fill("qkv", encode(tensor.BF16, d.random(3*64, 1))), d.fill("K", make([]byte, pages)), d.fill("V", make([]byte, pages)),
+			d.put("cos", encode(tensor.F32, d.random(64, 1))), d.put("sin", encode(tensor.F32, d.random(64, 1))),
+			d.ints("positions", []int32{1}), d.ints("slots", []int32{1}), uint64(0), uint64(0), 1, 1, 64, 20, float32(1e-6))
+	},
+	"attn_prefill_64":    func(d *gpu) { d.mutantAttention(64, (*scene).prefill) },
+	"attn_prefill_256":   func(d *gpu) { d.mutantAttention(256, (*scene).prefill) },
+	"attn_any_bf16_bf16": func(d *gpu) { d.mutantAttention(64, (*scene).any) },
+}
+
+func (d *gpu) mutantProduct(f kernels.Format, act tensor.DType, m int) {
+	const n, k = 40, 200
+	w := d.pack(f, n, k, d.random(n*k, 1))
+	y, _ := d.alloc("dst", m*n*act.Bits()/8)
+	d.product(w, act, m, d.put("x", encode(act, d.random(m*k, 1))), y, d.put("bias", encode(tensor.F32, d.random(n, 1))), 0)
+}
+
+func (d *gpu) mutantAttention(dim int, run func(*scene, int) []byte) {
+	s := newScene(d.t, kernels.Heads{Q: 2, KV: 1, Dim: dim}, tensor.BF16, tensor.BF16, []int{150}, []int{20})
+	s.mutant = d.mutant
+	run(s, 0)
+	d.err = s.err
+}
+
+// mutate changes the n-th line (from 0) of a kernel that matches, and leaves
+// out the module's other kernels.
+func mutate(t *testing.T, src, kernel, line string, n int, change func(string) string) string {
+	t.Helper()
+	match := regexp.MustCompile(line)
+	var out []string
+	in, skip := false, false
+	for l := range strings.Lines(src) {
+		if strings.Contains(l, ".entry ") {
+			in = strings.Contains(l, ".entry "+kernel+"(")
+			skip = !in
+		}
+		if in && n >= 0 && match.MatchString(l) {
+			if n == 0 {
+				l = change(l)
+			}
+			n--
+		}
+		if !skip {
+			out = append(out, l)
+		}
+		if strings.HasPrefix(l, "}") {
+			in, skip = false, false
+		}
+	}
+	if n >= 0 {
+		t.Fatalf("kernel %s has no such line %q", kernel, line)
+	}
+	return strings.Join(out, "")
+}
+
+// TestMutations breaks kernels in the ways GPU code is broken, and wants each
+// found by the checks that all tests here run with.
+func TestMutations(t *testing.T) {
+	drop := func(string) string { return "" }
+	swap := func(old, with string) func(string) string {
+		re := regexp.MustCompile(old)
+		return func(l string) string { return re.ReplaceAllString(l, with) }
+	}
+	shared := []ptx.FaultKind{ptx.FaultRace, ptx.FaultUninitialised}
+	flight := []ptx.FaultKind{ptx.FaultInFlight}
+	for _, c := range []struct {
+		name, module, kernel, line string
+		n                          int
+		change                     func(string) string
+		want                       []ptx.FaultKind
+	}{
+		{"norm without its barrier", "rows", "rmsnorm_bf16", `bar\.sync`, 0, drop, shared},
+		{"norm with a shuffle that leaves out its own lane", "rows", "rmsnorm_bf16", `shfl\.sync`, 0, swap("-1;", "2;"), []ptx.FaultKind{ptx.FaultIllegalOperand}},
+		{"activation without its bounds check", "rows", "gated_f32", `@.*bra`, 0, drop, []ptx.FaultKind{ptx.FaultIllegal}},
+		{"argmax without its barrier", "rows", "argmax", `bar\.sync`, 0, drop, shared},
+		{"top-k without the barrier after loading", "rows", "topk", `bar\.sync`, 0, drop, nil}, // each thread reads only what it loaded
+		{"top-k without the barrier of a round", "rows", "topk", `bar\.sync`, 1, drop, shared},
+		{"digest without its barrier", "bytes", "digest", `bar\.sync`, 0, drop, shared},
+		{"copy off by four bytes", "bytes", "copy", `ld\..*v[24]`, 0, swap(`\]`, "+4]"), []ptx.FaultKind{ptx.FaultMisaligned}},
+		{"gemv without its barrier", "gemv", "gemv_bf16_bf16", `bar\.sync`, 0, drop, shared},
+		{"gemv that reads the next weights", "gemv", "gemv_bf16_bf16", `ld\.global.*v4`, 2, swap(`\[(%rd\d+)[^\]]*\]`, "[$1+1048576]"), []ptx.FaultKind{ptx.FaultIllegal}},
+		{"gemv of q8 without its barrier", "gemv", "gemv_q8_bf16", `bar\.sync`, 0, drop, shared},
+		{"gemm without its wait", "gemm", "gemm_bf16_bf16", `wait_group`, 0, drop, flight},
+		{"gemm that waits a stage too little", "gemm", "gemm_bf16_bf16", `wait_group`, 0, swap("wait_group 1", "wait_group 2"), flight},
+		{"gemm without its barrier", "gemm", "gemm_bf16_bf16", `bar\.sync`, 0, drop, append(flight, shared...)},
+		{"gemm without a commit", "gemm", "gemm_bf16_bf16", `commit_group`, 2, drop, flight},
+		{"gemm of q4 without its wait", "gemm", "gemm_q4_f32", `wait_group`, 0, drop, flight},
+		{"gemm of q4 without its barrier", "gemm", "gemm_q4_f32", `bar\.sync`, 0, drop, append(flight, shared...)},
+		{"rotary without its barrier", "rotary", "rotary_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
+		{"prefill without its wait", "attention", "attn_prefill_64", `wait_group`, 0, drop, flight},
+		{"prefill without its barrier", "attention", "attn_prefill_64", `bar\.sync`, 0, drop, append(flight, shared...)},
+		{"prefill that reads positions never written", "attention", "attn_prefill_64", `cp\.async\.cg.*16,%r`, 2, swap(`,%r\d+;`, ",16;"), []ptx.FaultKind{ptx.FaultUninitialised}},
+		{"prefill of wide heads without its wait", "attention", "attn_prefill_256", `wait_group`, 0, drop, flight},
+		{"any without its barrier", "attention", "attn_any_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
+	} {
+		d := newGPU(t)
+		m, err := ptx.Parse(mutate(t, Module(c.module), c.kernel, c.line, c.n, c.change))
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		d.mutant = kernel(t, c.module, c.kernel)
+		scenarios[c.kernel](d)
+		if d.err != nil {
+			t.Errorf("%s: the kernel fails before it is broken: %v", c.name, d.err)
+			continue
+		}
+		d = newGPU(t)
+		d.mutant = m.Kernel(c.kernel)
+		scenarios[c.kernel](d)
+		t.Logf("%s: %v", c.name, d.err)
+		if c.want == nil {
+			if d.err != nil {
+				t.Errorf("%s: harmless, but: %v", c.name, d.err)
+			}
+			continue
+		}
+		var f *ptx.Fault
+		if !errors.As(d.err, &f) || !slices.Contains(c.want, f.Kind) || f.Kernel != c.kernel || f.Line == 0 {
+			t.Errorf("%s: found as %v", c.name, d.err)
+		}
+	}
+}
+
+// Shared memory is laid out so that accesses do not wait for each other.
+func TestBankConflicts(t *testing.T) {
+	d := newGPU(t)
+	const m, n, k = 9, 20, 72
+	for _, f := range []kernels.Format{kernels.BF16, kernels.Q8} {
+		for _, act := range actTypes {
+			w := d.pack(f, n, k, d.random(n*k, 1))
+			y, _ := d.alloc("dst", m*n*act.Bits()/8)
+			s := d.product(w, act, m, d.put("x", encode(act, d.random(m*k, 1))), y, 0, 0)
+			if s.SharedConflicts > 0 {
+				t.Errorf("gemm %v %v: %d bank conflicts in %d accesses", f, act, s.SharedConflicts, s.SharedRequests)
+			}
+		}
+	}
+}
