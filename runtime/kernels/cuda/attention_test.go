@@ -216,6 +216,8 @@ var attentionCases = []attentionCase{
 	{kernels.Heads{Q: 2, KV: 2, Dim: 96}, []int{40}, []int{7}, 0},
 	{kernels.Heads{Q: 8, KV: 2, Dim: 128}, []int{300, 128}, []int{20, 2}, 100},
 	{kernels.Heads{Q: 3, KV: 1, Dim: 256}, []int{140}, []int{25}, 20},
+	{kernels.Heads{Q: 2, KV: 1, Dim: 64}, []int{4096}, []int{2}, 0},
+	{kernels.Heads{Q: 1, KV: 1, Dim: 128}, []int{4090}, []int{1}, 1000},
 }
 
 func TestAttention(t *testing.T) {
