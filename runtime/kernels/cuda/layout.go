@@ -10,11 +10,10 @@ import (
 
 // The layout of weights in device memory; see src/weight.h.
 const (
-	tileRows  = 16 // outputs of a tile
-	tileCols  = 32 // inputs of a tile, and of a scale
-	pairCols  = 2 * tileCols
-	laneCols  = 8 // inputs of an output that a lane owns
-	maxInputs = math.MaxInt32 - pairCols
+	tileRows = 16 // outputs of a tile
+	tileCols = 32 // inputs of a tile, and of a scale
+	pairCols = 2 * tileCols
+	laneCols = 8 // inputs of an output that a lane owns
 )
 
 // layout is where the values of a weight lie.
