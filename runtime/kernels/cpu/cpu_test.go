@@ -52,6 +52,14 @@ func TestSuite(t *testing.T) {
 		{Options{Threads: 1, Precision: F32}, []string{"avx2", "avx512"}},
 		{Options{Threads: 3}, []string{"purego", "avx2", "avx512"}},
 	} {
+		// Short runs are for the race detector: a single thread has no races,
+		// and slow paths have those of the fast ones.
+		if testing.Short() {
+			if c.o.Threads == 1 {
+				continue
+			}
+			c.paths = []string{"avx2"}
+		}
 		t.Run(fmt.Sprintf("%d threads", c.o.Threads), func(t *testing.T) {
 			each(t, c.paths, func(t *testing.T, open func(testing.TB, Options) *Backend) {
 				kerneltest.Run(t, func(t testing.TB) kernels.Backend { return open(t, c.o) })
