@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"infer/runtime/arch"
 	"infer/runtime/tensor"
 )
 
@@ -47,6 +48,34 @@ type Info struct {
 	FreeBytes  int64  // of it free when asked; 0 when unknown
 	Units      int    // CPU: threads that compute; GPU: multiprocessors
 	Features   string // for people: "avx2+fma+f16c"
+	GPU        *GPU   // nil for a CPU
+}
+
+// GPU is what is known of a GPU beside Info.
+type GPU struct {
+	Capability    arch.ComputeCapability
+	UUID          string  // "GPU-…", as the driver's tools print it
+	PCI           string  // domain:bus:device.function, lower case
+	NUMANode      int     // −1: unknown
+	PCIeGen       int     // of the link now; 0: unknown
+	PCIeWidth     int     // lanes of the link now; 0: unknown
+	BAR1Bytes     int64   // 0: unknown
+	MemoryGBps    float64 // of the device's memory, 10⁹ bytes a second; 0: unknown
+	DriverVersion string  // "" when unknown
+	Simulated     bool    // no hardware: a simulated machine
+}
+
+// Link is what the driver and its tools say of one directed pair of GPUs. None
+// of it proves that bytes arrive.
+type Link struct {
+	From, To   ID
+	Kind       string  // as topology tools print it: NV4, PIX, PXB, PHB, NODE, SYS; "" unknown
+	PeerAccess bool    // the driver says that From can be copied to To directly
+	P2PStatus  string  // NVML's: OK, GNS, CNS, TNS …; "" unknown
+	PeerGBps   float64 // nominal, one way; 0: unknown
+	StagedGBps float64 // through host memory; 0: unknown
+	PeerUS     float64 // latency in microseconds; 0: unknown
+	StagedUS   float64
 }
 
 // Buffer is memory of one device.
@@ -71,6 +100,27 @@ type Device interface {
 	NewEvent() (Event, error)
 	// Close ends the device's work; its buffers and streams are invalid.
 	Close() error
+}
+
+// HostBuffer is host memory that a device reaches by itself (pinned): copies
+// from and to it do not hold the caller, and are as fast as the link.
+type HostBuffer interface {
+	Bytes() []byte
+	// Free gives it back; copies that use it must have finished.
+	Free() error
+}
+
+// HostAllocator is a Device that has pinned host memory.
+type HostAllocator interface {
+	AllocHost(n int64) (HostBuffer, error)
+}
+
+// PeerStream is a Stream whose device can copy to another of its kind without
+// the host. It says nothing of whether the bytes arrive.
+type PeerStream interface {
+	// CopyTo queues a copy of src, on this stream's device, to dst on another,
+	// directly between the two. Both have the same size.
+	CopyTo(dst, src tensor.Tensor)
 }
 
 // Event marks a point in a Stream's work.
