@@ -28,6 +28,7 @@ type serveOptions struct {
 	maxBody         string
 	timeout         time.Duration
 	drain           time.Duration
+	maxGap          time.Duration
 }
 
 func newServe() *cobra.Command {
@@ -60,6 +61,7 @@ ends the program at once.`,
 	flags.IntVar(&o.maxQueue, "max-queue", 256, "requests that may wait; more are answered 429")
 	flags.StringVar(&o.maxBody, "max-body", "16MiB", "size of a request's body at most")
 	flags.DurationVar(&o.timeout, "timeout", time.Hour, "time for one request, waiting included")
+	flags.DurationVar(&o.maxGap, "max-gap", 150*time.Millisecond, "time that a running answer waits for its next token while other prompts are read, about; 0: no bound, prompts are read sooner")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "time that running answers get when the server is stopped")
 	flags.StringVar(&o.logFormat, "log-format", "auto", "human, json, or auto: human on a terminal")
 	compute.register(flags, 32)
@@ -72,8 +74,8 @@ func (o *serveOptions) check() error {
 		return usagef("--port %d: want 0 to 65535", o.port)
 	case o.maxQueue < 1:
 		return usagef("--max-queue %d: want at least 1", o.maxQueue)
-	case o.timeout <= 0 || o.drain < 0:
-		return usagef("--timeout %v, --drain %v: must be positive", o.timeout, o.drain)
+	case o.timeout <= 0 || o.drain < 0 || o.maxGap < 0:
+		return usagef("--timeout %v, --drain %v, --max-gap %v: must be positive", o.timeout, o.drain, o.maxGap)
 	}
 	for _, key := range o.apiKeys {
 		if key == "" {
@@ -113,7 +115,7 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 		_ = server.Shutdown(stop)
 	}()
 
-	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{log: log, maxQueue: o.maxQueue, stepped: server.ObserveStep})
+	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{log: log, maxQueue: o.maxQueue, maxGap: o.maxGap, stepped: server.ObserveStep})
 	if err != nil {
 		return err
 	}

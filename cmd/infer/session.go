@@ -43,6 +43,7 @@ type sessionOptions struct {
 	log           zerolog.Logger
 	maxQueue      int
 	noPrefixCache bool
+	maxGap        time.Duration
 	stepped       func(tokens int) // optional: after each step
 }
 
@@ -130,7 +131,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 	config := engine.Config{
-		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache,
+		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache, MaxGap: o.maxGap,
 		Events: engine.Events{
 			Stepped:    o.stepped,
 			StepFailed: func(err error, n int) { o.log.Error().Err(err).Int("sequences", n).Msg("step failed") },

@@ -28,7 +28,10 @@ type Config struct {
 	// NewDetokenizer makes a text stream; nil: Events have no Bytes.
 	NewDetokenizer func(skipSpecial bool) Detokenizer
 	NoPrefixCache  bool
-	Events         Events
+	// MaxGap is about how long a sequence waits for its next token while others'
+	// prompts are read; their chunks are cut for it. 0: they are not cut.
+	MaxGap time.Duration
+	Events Events
 }
 
 // Events report what happens, for logs; funcs may be nil. They are called by
@@ -61,7 +64,8 @@ type Engine struct {
 
 	// Of the step loop.
 	step  *Step
-	whole bool      // the step's logits are on the host, not only their maxima
+	whole bool // the step's logits are on the host, not only their maxima
+	pace  pace
 	made  []made    // by row
 	outs  []Outcome // of the rows that sample
 }
@@ -96,7 +100,7 @@ func prepare(c Config) (*Engine, error) {
 	}
 	e := &Engine{
 		c: c, vocab: c.Runner.model.VocabSize, sched: sched, tasks: make(map[*task]struct{}),
-		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}), pace: pace{target: c.MaxGap},
 	}
 	for _, id := range c.StopIDs {
 		if id < 0 || int(id) >= e.vocab {
@@ -229,6 +233,7 @@ func (e *Engine) next() *Step {
 	for _, q := range e.sched.Expire(now) {
 		e.finish(q.task, FinishNone, ErrDeadline, now)
 	}
+	e.sched.LimitChunk(e.pace.rows())
 	st := e.sched.Next()
 	if st == nil {
 		return nil
@@ -278,7 +283,8 @@ func (e *Engine) run(st *Step) {
 		}
 	}
 	e.sched.Apply(e.outs)
-	e.stats.step(st, now.Sub(began))
+	prompt := e.stats.step(st, now.Sub(began))
+	e.pace.observe(prompt, now.Sub(began))
 	if f := e.c.Events.Stepped; f != nil {
 		f(len(st.Batch.Tokens))
 	}

@@ -52,6 +52,7 @@ type Scheduler struct {
 	resumed int         // of waiting, those that were running before
 	arrived uint64
 	dated   int // live sequences with a deadline
+	chunk   int // prompt rows of a step in which sequences decode; 0: as many as fit
 	step    Step
 	open    bool // between Next and Apply
 	expired []*Sequence
@@ -74,6 +75,10 @@ func NewScheduler(l Limits) (*Scheduler, error) {
 
 // Limits in force: MaxContext is cut to what the blocks hold.
 func (s *Scheduler) Limits() Limits { return s.lim }
+
+// LimitChunk sets how many rows of prompts the next steps may have when
+// sequences decode in them; 0: as many as fit.
+func (s *Scheduler) LimitChunk(rows int) { s.chunk = rows }
 
 // Counters so far.
 func (s *Scheduler) Counters() Counters { return s.count }

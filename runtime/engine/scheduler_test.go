@@ -132,6 +132,12 @@ func randomRun(t *testing.T, seed uint64) {
 		if len(s.running) > 0 {
 			head = s.running[0]
 		}
+		chunk := max(0, rng.IntN(50)-10)
+		s.LimitChunk(chunk)
+		decoding := map[*Sequence]bool{}
+		for _, q := range s.running {
+			decoding[q] = q.decoding()
+		}
 		st := s.Next()
 		if st == nil {
 			if len(live) > 0 {
@@ -157,6 +163,17 @@ func randomRun(t *testing.T, seed uint64) {
 		}
 		if n := len(st.Batch.Tokens); n > lim.MaxTokens || len(st.Rows) > lim.MaxSeqs || len(st.Batch.Logits) > lim.MaxLogits {
 			t.Fatalf("step %d: %d tokens, %d sequences, %d logits rows exceed %+v", step, n, len(st.Rows), len(st.Batch.Logits), lim)
+		}
+		others, prompt := 0, 0
+		for _, r := range st.Rows {
+			if decoding[r.Seq] {
+				others++
+			} else {
+				prompt += r.N
+			}
+		}
+		if chunk > 0 && others > 0 && prompt > chunk {
+			t.Fatalf("step %d: %d prompt rows beside %d decoding sequences, %d are allowed", step, prompt, others, chunk)
 		}
 		if err := mem.compute(st); err != nil {
 			t.Fatalf("step %d: %v", step, err)

@@ -28,8 +28,8 @@ type Stats struct {
 	FinishedError         uint64 // by a fault
 }
 
-// step counts a committed step.
-func (s *Stats) step(st *Step, d time.Duration) {
+// step counts a committed step and returns how many of its rows were prompts'.
+func (s *Stats) step(st *Step, d time.Duration) (promptRows int) {
 	s.Steps++
 	s.StepTime += d
 	s.LastStep, s.LastTokens = d, len(st.Batch.Tokens)
@@ -40,7 +40,9 @@ func (s *Stats) step(st *Step, d time.Duration) {
 			decode++
 		}
 	}
-	s.PrefillTokens += uint64(len(st.Batch.Tokens) - decode)
+	promptRows = len(st.Batch.Tokens) - decode
+	s.PrefillTokens += uint64(promptRows)
+	return promptRows
 }
 
 // count notes how a sequence ended.

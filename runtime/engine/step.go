@@ -35,7 +35,8 @@ type Step struct {
 
 // Next picks the next step, or returns nil when there is nothing to compute.
 // Decoding sequences come first, one token each; what is left of the token
-// budget goes to prompts, in order, in chunks.
+// budget, at most LimitChunk's rows beside those, goes to prompts, in order, in
+// chunks.
 func (s *Scheduler) Next() *Step {
 	if s.open {
 		panic("engine: Next within a step")
@@ -66,6 +67,9 @@ func (s *Scheduler) Next() *Step {
 		if q.status == statusRunning {
 			s.add(q, 1, &tokens, &logits)
 		}
+	}
+	if s.chunk > 0 && len(st.Rows) > 0 {
+		tokens = min(tokens, s.chunk)
 	}
 	for _, q := range s.running {
 		if !q.decoding() {

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"infer/runtime/kernels"
+)
+
+// A machine whose steps cost so much each, and so much a prompt row, more the
+// further the prompt is read.
+type clockwork struct{ step, row, perContext float64 }
+
+func (c clockwork) time(rows, context int) time.Duration {
+	return time.Duration((c.step + float64(rows)*(c.row+c.perContext*float64(context))) * float64(time.Second))
+}
+
+func TestPaceHoldsTheGap(t *testing.T) {
+	const target = 150 * time.Millisecond
+	for name, m := range map[string]clockwork{
+		"laptop":          {0.030, 0.0012, 2e-7},
+		"small model":     {0.002, 0.00002, 1e-9},
+		"attention-bound": {0.020, 0.0005, 1e-6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pace{target: target}
+			for range 5 {
+				p.observe(0, m.time(0, 0))
+			}
+			late, steps := 0, 0
+			for read := 0; read < 8000; steps++ {
+				rows := min(p.rows(), 512, 8000-read)
+				if rows == 0 {
+					rows = min(512, 8000-read)
+				}
+				if rows%kernels.BlockSize != 0 && read+rows != 8000 {
+					t.Fatalf("a chunk of %d rows", rows)
+				}
+				d := m.time(rows, read)
+				if d > target*115/100 && rows > kernels.BlockSize {
+					late++
+				}
+				p.observe(rows, d)
+				read += rows
+			}
+			if late > 1 { // the first may be, when nothing was known
+				t.Errorf("%d of %d steps took longer than %v", late, steps, target)
+			}
+			if most := int(8000*(m.row+8000*m.perContext)/(target.Seconds()-m.step)*1.5) + 20; steps > most {
+				t.Errorf("%d steps for what needs about %d", steps, most)
+			}
+		})
+	}
+}
+
+func TestPaceAlwaysGetsOn(t *testing.T) {
+	p := pace{target: 150 * time.Millisecond}
+	if p.rows() != firstChunk {
+		t.Errorf("%d rows at first", p.rows())
+	}
+	p.observe(0, time.Second) // decoding alone takes longer than the target
+	p.observe(64, 3*time.Second)
+	if p.rows() != kernels.BlockSize {
+		t.Errorf("%d rows on a slow machine", p.rows())
+	}
+	for range 30 {
+		p.observe(0, 10*time.Millisecond)
+		p.observe(16, 12*time.Millisecond)
+	}
+	if p.rows() < 512 {
+		t.Errorf("%d rows once it is fast again", p.rows())
+	}
+	p.target = 0
+	if p.rows() != 0 {
+		t.Error("cut without a target")
+	}
+}
