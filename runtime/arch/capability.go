@@ -27,3 +27,9 @@ func Parse(s string) (ComputeCapability, error) {
 }
 
 func (c ComputeCapability) String() string { return c.name }
+
+// generation is the part before the point: parts of one generation share it.
+func (c ComputeCapability) generation() string {
+	g, _, _ := strings.Cut(c.name, ".")
+	return g
+}
