@@ -21,6 +21,11 @@ type ops struct {
 	rotary    rotary
 	attention attention
 	digest    digestTask
+
+	routing    routing
+	experts    experts
+	expertRows expertRows
+	expert     byExpert
 }
 
 // scratch is a worker's own memory for the time of one call.
@@ -31,6 +36,9 @@ type scratch struct {
 	scores []float32
 	part   attnState
 	sum    attnState
+
+	stacked weight // byExpert: one expert of a stack
+	product matMul
 }
 
 // grow makes s at least n long; what it held is lost.

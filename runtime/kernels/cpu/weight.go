@@ -18,6 +18,7 @@ type weight struct {
 	buf        *buffer
 	format     int // fmtBF16 …
 	rows, cols int
+	first      int // panel of buf that this weight begins with: not 0 for an expert of a stack
 }
 
 // step is the bytes from one k, or pair of k, to the next in a panel.
@@ -46,7 +47,7 @@ func panelBytes(format, cols int) int {
 
 // at points to a panel.
 func (w *weight) at(panel int) unsafe.Pointer {
-	return unsafe.Pointer(&w.buf.mem[panel*w.panelBytes()])
+	return unsafe.Pointer(&w.buf.mem[(w.first+panel)*w.panelBytes()])
 }
 
 // Pack lays a matrix out in panels, 16 rows at a time by each thread: besides

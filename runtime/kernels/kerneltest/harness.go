@@ -33,6 +33,9 @@ func Run(t *testing.T, open Opener) {
 	t.Run("AttentionRandom", func(t *testing.T) { attentionRandom(t, open) })
 	t.Run("Invariance", func(t *testing.T) { invariance(t, open) })
 	t.Run("AttentionInvariance", func(t *testing.T) { attentionInvariance(t, open) })
+	t.Run("Route", func(t *testing.T) { route(t, open) })
+	t.Run("Experts", func(t *testing.T) { experts(t, open) })
+	t.Run("ExpertsInvariance", func(t *testing.T) { expertsInvariance(t, open) })
 	t.Run("Memory", func(t *testing.T) { memory(t, open) })
 }
 
