@@ -81,9 +81,17 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 	s.defaults = samplingDefaults(s.generation)
-	if err := s.openText(); err != nil {
-		return nil, err
-	}
+	// Beside the weights: a large vocabulary takes a second to read.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	text := make(chan error, 1)
+	go func() {
+		err := s.openText()
+		if err != nil {
+			stop(err)
+		}
+		text <- err
+	}()
 
 	backend, err := openCPU(f)
 	if err != nil {
@@ -127,6 +135,12 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: kernels.AsStored,
 		Progress: progress.add,
 	})
+	if terr := <-text; terr != nil {
+		if runner != nil {
+			terr = errors.Join(terr, runner.Close())
+		}
+		return nil, terr
+	}
 	if err != nil {
 		return nil, err
 	}
