@@ -100,19 +100,34 @@ func TestStepFails(t *testing.T) {
 	}
 }
 
-// A copy between stages that arrives changed is never turned into a token.
+// A copy between stages that arrives changed is never turned into a token: the
+// step is computed again, and when that does not help either, it fails.
 func TestCorruptCopy(t *testing.T) {
-	var in atomic.Int64 // copies of hidden states until the bad one
+	var in, bad atomic.Int64 // copies of hidden states until the first bad one; bad ones in a row
 	e, m := openFake(t, fakeSetup{stages: 2, stream: func(stage int, s device.Stream) device.Stream {
 		f := &faultStream{Stream: s}
 		if stage == 1 {
-			f.corrupt = func(dst tensor.Tensor) bool { return dst.Shape.Rank() == 2 && dst.Shape.Dim(1) == 2 && in.Add(-1) == 0 }
+			f.corrupt = func(dst tensor.Tensor) bool {
+				n := in.Load()
+				return dst.Shape.Rank() == 2 && dst.Shape.Dim(1) == 2 && in.Add(-1) < 1 && n > -bad.Load()+1
+			}
 		}
 		return f
 	}})
 	prompt := fakePrompt(40, 1)
 	want := m.continuation(prompt, 30, nil)
+	replays := uint64(0)
 	for _, good := range []int{0, 1, 17} {
+		bad.Store(1)
+		in.Store(int64(good + 1))
+		runJobs(t, e, []job{{greedy(prompt, 30), answer{ids: want}}})
+		replays++
+		if s := e.Stats(); s.Replays != replays || s.FailedSteps != 0 {
+			t.Errorf("one bad copy after %d: %d replays, %d failed steps", good, s.Replays, s.FailedSteps)
+		}
+	}
+	for i, good := range []int{0, 1, 17} {
+		bad.Store(2)
 		in.Store(int64(good + 1))
 		ids, _, err := collect(t.Context(), e, greedy(prompt, 30))
 		mustFail(t, err, "cpu to cpu:1", "arrived changed")
@@ -123,7 +138,11 @@ func TestCorruptCopy(t *testing.T) {
 		if !slices.Equal(ids, want[:good]) {
 			t.Fatalf("got %v before the fault, want %v", ids, want[:good])
 		}
+		bad.Store(0)
 		runJobs(t, e, []job{{greedy(prompt, 30), answer{ids: want}}})
+		if s := e.Stats(); s.FailedSteps != uint64(i+1) {
+			t.Errorf("%d failed steps", s.FailedSteps)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"infer/models"
@@ -24,7 +25,8 @@ type RunnerConfig struct {
 	Plan        devicemap.Plan
 	Backends    []kernels.Backend // those that the plan names; they stay the caller's
 	Format      kernels.Format    // of the large matrices
-	Copier      transfer.Copier   // nil: transfer.NewHostStaged
+	Copier      transfer.Copier   // nil: by way of the host, verified; closed by the Runner
+	Verify      transfer.Verify   // of what the host is sent; of copies the Copier decides
 	StepTimeout time.Duration     // of one step; 0: two minutes
 	Progress    func(bytes int64) // as in models.LoadOptions; may be nil
 }
@@ -32,12 +34,15 @@ type RunnerConfig struct {
 // Runner takes batches through the stages of a plan. It is used by one
 // goroutine at a time.
 type Runner struct {
-	plan    devicemap.Plan
-	model   models.Config
-	stages  []*stage
-	copier  transfer.Copier
-	timeout time.Duration
-	steps   uint64
+	plan     devicemap.Plan
+	model    models.Config
+	stages   []*stage
+	copier   transfer.Copier
+	timeout  time.Duration
+	steps    uint64
+	replays  atomic.Uint64
+	delivery delivery
+	verify   transfer.Verify
 
 	// The context that bounds steps. It is renewed now and then, not for each
 	// step, which would allocate.
@@ -67,9 +72,13 @@ type stage struct {
 // Load opens the streams, reads the weights and allocates K/V pages and
 // activations of every stage. An error leaves nothing behind.
 func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
-	r := &Runner{plan: c.Plan, model: c.Model.Config(), copier: c.Copier, timeout: c.StepTimeout}
+	r := &Runner{plan: c.Plan, model: c.Model.Config(), copier: c.Copier, verify: c.Verify, timeout: c.StepTimeout}
 	if r.copier == nil {
-		r.copier = transfer.NewHostStaged()
+		o := transfer.Options{}
+		for _, b := range c.Backends {
+			o.Devices = append(o.Devices, b.Device())
+		}
+		r.copier = transfer.New(o)
 	}
 	if r.timeout == 0 {
 		r.timeout = 2 * time.Minute
@@ -157,7 +166,8 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 // Step computes b on all stages and waits for it, at most for the step's
 // timeout (a little less, by up to an eighth). With wholeRows the logits are on
 // the host afterwards (Row), else only the index of the largest of each row
-// (Largest). An error means that nothing of the step may be used.
+// (Largest). A step whose copies did not all arrive as sent is computed again.
+// An error means that nothing of the step may be used.
 func (r *Runner) Step(b *kernels.Batch, wholeRows bool) error {
 	r.steps++
 	if now := time.Now(); r.bound == nil || now.Sub(r.since) > r.timeout/8 {
@@ -167,12 +177,7 @@ func (r *Runner) Step(b *kernels.Batch, wholeRows bool) error {
 		r.bound, r.expire = context.WithTimeout(context.Background(), r.timeout)
 		r.since = now
 	}
-	err := r.step(r.bound, b, wholeRows)
-	// Also after an error, so that this step's copies do not stay behind.
-	if cerr := r.copier.Commit(r.steps); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := r.attempts(r.bound, b, wholeRows); err != nil {
 		return fmt.Errorf("step %d (%d tokens of %d sequences): %w", r.steps, len(b.Tokens), len(b.Contexts), err)
 	}
 	return nil
@@ -187,7 +192,7 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 		}
 		if i > 0 {
 			prev := r.stages[i-1]
-			if err := r.copier.Move(ctx, st.end(hidden), prev.end(prev.hidden.Rows(0, rows))); err != nil {
+			if err := r.move(ctx, st.end(hidden), prev.end(prev.hidden.Rows(0, rows))); err != nil {
 				return err
 			}
 		}
@@ -201,10 +206,10 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 	switch {
 	case n == 0:
 	case wholeRows:
-		last.stream.Download(r.raw[:4*n*r.model.VocabSize], r.out.Rows(0, n))
+		r.fetch(last, r.raw[:4*n*r.model.VocabSize], r.out.Rows(0, n))
 	default:
 		last.ops.Argmax(r.largest.Rows(0, n), r.out.Rows(0, n))
-		last.stream.Download(r.ids[:4*n], r.largest.Rows(0, n))
+		r.fetch(last, r.ids[:4*n], r.largest.Rows(0, n))
 	}
 	for _, st := range r.stages {
 		if err := st.stream.Sync(ctx); err != nil {
@@ -283,5 +288,6 @@ func (r *Runner) Close() error {
 		}
 	}
 	r.stages = nil
+	errs = append(errs, r.copier.Close())
 	return errors.Join(errs...)
 }

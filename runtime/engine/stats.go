@@ -18,6 +18,7 @@ type Stats struct {
 	Counters                    // of the Scheduler
 	Evictions             uint64
 	Steps, FailedSteps    uint64
+	Replays               uint64        // of steps, for copies that arrived changed
 	StepTime, LastStep    time.Duration // sum over all steps; of the last one
 	LastTokens            int           // rows of the last step
 	PrefillTokens         uint64        // computed for prompts, recomputation included
@@ -68,6 +69,7 @@ func (e *Engine) Stats() Stats {
 	s.BlocksUsed, s.BlocksAll, s.BlocksCached = e.sched.BlocksUsed(), e.sched.blocks.Total(), e.sched.blocks.Cached()
 	s.Evictions = e.sched.blocks.Evicted()
 	s.BlockSize, s.MaxContext = kernels.BlockSize, e.sched.lim.MaxContext
+	s.Replays = e.c.Runner.Replays()
 	s.Counters, s.Draining, s.Failed = e.sched.Counters(), e.draining, e.failed
 	return s
 }

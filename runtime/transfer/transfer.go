@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"infer/runtime/device"
@@ -16,31 +17,87 @@ type End struct {
 	Stream device.Stream
 	Ops    kernels.Ops
 	Tensor tensor.Tensor
+	Ready  Ready // of a source in host memory
 }
 
 // Copier moves tensors between devices. It is used by one goroutine.
 type Copier interface {
+	// Ready waits until e's stream has written e's tensor, and gives the proof
+	// of it, which a copy from host memory needs. It is good for this step.
+	Ready(ctx context.Context, e End) (Ready, error)
 	// Move queues a copy of src to dst, of the same size, behind the work
 	// queued on src's stream and before later work on dst's. It may wait, at
 	// most until ctx ends.
 	Move(ctx context.Context, dst, src End) error
 	// Commit is called when all streams of the step have been synchronised,
-	// and compares the digests of all copies since the last Commit. A
-	// difference is a MismatchError; the copies are forgotten in any case.
+	// and compares the digests of all copies since the last Commit. Those that
+	// differ are the error, which is Mismatches; links that carried them
+	// directly are in quarantine from then on. The copies are forgotten in any
+	// case.
 	Commit(step uint64) error
+	// Abandon forgets the copies of a step that failed, which say nothing of
+	// the links.
+	Abandon()
+	// Close gives staging memory back; all work must have finished.
+	Close() error
+}
+
+// ErrNotReady: a copy was asked for from host memory that nobody has said to
+// be written.
+var ErrNotReady = errors.New("the source of a copy is not known to be written")
+
+// Ready is the proof that a tensor in host memory was written in this step.
+type Ready struct {
+	buf   tensor.Buffer
+	epoch uint64
 }
 
 // MismatchError: a copy reported success, but other bytes arrived than were
 // sent.
 type MismatchError struct {
-	Route     string
+	Route     Route
 	From, To  device.ID
 	Bytes     int64
 	Step      uint64
 	Sent, Got kernels.Digest
+	What      string // "" for hidden states between stages
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("step %d: copy of %d bytes from %v to %v (%s) arrived changed: sent digest %016x%016x, got %016x%016x",
-		e.Step, e.Bytes, e.From, e.To, e.Route, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
+	what := e.What
+	if what != "" {
+		what = " of " + what
+	}
+	return fmt.Sprintf("step %d: copy of %d bytes%s from %v to %v (%v) arrived changed: sent digest %016x%016x, got %016x%016x",
+		e.Step, e.Bytes, what, e.From, e.To, e.Route, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
+}
+
+// Mismatches are all copies of one step that arrived changed.
+type Mismatches []*MismatchError
+
+func (m Mismatches) Error() string {
+	if len(m) == 1 {
+		return m[0].Error()
+	}
+	return fmt.Sprintf("%v (and %d more copies of the step)", m[0], len(m)-1)
+}
+
+// Unwrap gives errors.As each of them.
+func (m Mismatches) Unwrap() []error {
+	all := make([]error, len(m))
+	for i, e := range m {
+		all[i] = e
+	}
+	return all
+}
+
+// Direct tells whether one of the copies took a direct route, so that a replay
+// takes another.
+func (m Mismatches) Direct() bool {
+	for _, e := range m {
+		if e.Route == PeerDirect {
+			return true
+		}
+	}
+	return false
 }

@@ -66,7 +66,8 @@ func open(t *testing.T, index, n int) side {
 		t.Fatal(err)
 	}
 	f := &faulty{Stream: s}
-	return side{End{device.ID{Kind: device.CPU, Index: index}, f, ops, tensor.Tensor{Buf: buf, DType: tensor.F32, Shape: tensor.Of(n)}}, f}
+	e := End{Device: device.ID{Kind: device.CPU, Index: index}, Stream: f, Ops: ops, Tensor: tensor.Tensor{Buf: buf, DType: tensor.F32, Shape: tensor.Of(n)}}
+	return side{e, f}
 }
 
 func (s side) fill(seed uint64) []byte {
@@ -85,15 +86,23 @@ func (s side) read() []byte {
 	return data
 }
 
-func TestMoveAndCommit(t *testing.T) {
+// move is what a caller does: the proof that the source is written, then the copy.
+func move(c Copier, dst, src End) (err error) {
 	ctx := context.Background()
-	c := NewHostStaged()
+	if src.Ready, err = c.Ready(ctx, src); err != nil {
+		return err
+	}
+	return c.Move(ctx, dst, src)
+}
+
+func TestMoveAndCommit(t *testing.T) {
+	c := New(Options{})
 	for step := range uint64(20) {
 		// A chain of three, sizes changing from step to step.
 		n := 1 + int(step*37%101)
 		a, b, d := open(t, 0, n), open(t, 1, n), open(t, 2, n)
 		want := a.fill(step)
-		if err := errors.Join(c.Move(ctx, b.End, a.End), c.Move(ctx, d.End, b.End), c.Commit(step)); err != nil {
+		if err := errors.Join(move(c, b.End, a.End), move(c, d.End, b.End), c.Commit(step)); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(d.read(), want) {
@@ -105,7 +114,6 @@ func TestMoveAndCommit(t *testing.T) {
 // What can go wrong with the bytes is found, whichever half of the way harms
 // them, and the error names the hop.
 func TestHarmIsFound(t *testing.T) {
-	ctx := context.Background()
 	faults := map[string]func([]byte){
 		"zeros":   func(p []byte) { clear(p) },
 		"one bit": func(p []byte) { p[len(p)/2] ^= 0x10 },
@@ -116,7 +124,7 @@ func TestHarmIsFound(t *testing.T) {
 	for name, harm := range faults {
 		for _, half := range []string{"download", "upload"} {
 			t.Run(name+"/"+half, func(t *testing.T) {
-				c := NewHostStaged()
+				c := New(Options{})
 				a, b, d := open(t, 0, 100), open(t, 1, 100), open(t, 2, 100)
 				a.fill(1)
 				if half == "upload" {
@@ -124,7 +132,7 @@ func TestHarmIsFound(t *testing.T) {
 				} else {
 					b.faulty.harmed = harm
 				}
-				if err := errors.Join(c.Move(ctx, b.End, a.End), c.Move(ctx, d.End, b.End)); err != nil {
+				if err := errors.Join(move(c, b.End, a.End), move(c, d.End, b.End)); err != nil {
 					t.Fatal(err)
 				}
 				var m *MismatchError
@@ -150,18 +158,18 @@ func TestHarmIsFound(t *testing.T) {
 func TestSourceFails(t *testing.T) {
 	a, b := open(t, 0, 10), open(t, 1, 10)
 	a.faulty.syncs = fmt.Errorf("sync: %w", device.ErrDeviceLost)
-	c := NewHostStaged()
-	err := c.Move(context.Background(), b.End, a.End)
-	if !errors.Is(err, device.ErrDeviceLost) || !strings.Contains(err.Error(), "40 bytes from cpu to cpu:1") {
+	c := New(Options{})
+	err := move(c, b.End, a.End)
+	if !errors.Is(err, device.ErrDeviceLost) || !strings.Contains(err.Error(), "cpu to write 40 bytes") {
 		t.Fatalf("%v", err)
 	}
 }
 
 func TestMoveDoesNotAllocate(t *testing.T) {
 	a, b := open(t, 0, 1000), open(t, 1, 1000)
-	c := NewHostStaged()
+	c := New(Options{})
 	step := func() {
-		if err := errors.Join(c.Move(t.Context(), b.End, a.End), c.Commit(1)); err != nil {
+		if err := errors.Join(move(c, b.End, a.End), c.Commit(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,4 +179,31 @@ func TestMoveDoesNotAllocate(t *testing.T) {
 	}
 }
 
-var _ Copier = (*HostStaged)(nil)
+// A source in host memory is copied only with the proof that it was written in
+// this step.
+func TestNotReady(t *testing.T) {
+	a, b, other := open(t, 0, 10), open(t, 1, 10), open(t, 0, 10)
+	c := New(Options{})
+	if err := c.Move(t.Context(), b.End, a.End); !errors.Is(err, ErrNotReady) || !strings.Contains(err.Error(), "40 bytes from cpu to cpu:1") {
+		t.Errorf("without proof: %v", err)
+	}
+	proof, err := c.Ready(t.Context(), a.End)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := other.End
+	wrong.Ready = proof
+	if err := c.Move(t.Context(), b.End, wrong); !errors.Is(err, ErrNotReady) {
+		t.Errorf("with another's proof: %v", err)
+	}
+	a.Ready = proof
+	if err := c.Move(t.Context(), b.End, a.End); err != nil {
+		t.Error(err)
+	}
+	if err := c.Commit(1); err != nil {
+		t.Errorf("copies that were refused count: %v", err)
+	}
+	if err := c.Move(t.Context(), b.End, a.End); !errors.Is(err, ErrNotReady) {
+		t.Errorf("with the proof of the step before: %v", err)
+	}
+}

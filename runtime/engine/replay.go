@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"infer/runtime/device"
+	"infer/runtime/kernels"
+	"infer/runtime/tensor"
+	"infer/runtime/transfer"
+)
+
+// maxReplays bounds how often a step is computed again. One replay is enough
+// unless the links that it takes instead are faulty as well.
+const maxReplays = 4
+
+// attempts computes a step until all of its copies arrived as sent. That is
+// safe to do again: a step writes the same K/V into the same slots, and nothing
+// was sampled from it.
+func (r *Runner) attempts(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
+	for n := 0; ; n++ {
+		r.delivery.verify = false
+		if err := r.step(ctx, b, wholeRows); err != nil {
+			r.copier.Abandon()
+			return err
+		}
+		err := errors.Join(r.copier.Commit(r.steps), r.delivery.check(r.steps))
+		if err == nil {
+			return nil
+		}
+		if !replay(n, err) {
+			return err
+		}
+		r.replays.Add(1)
+	}
+}
+
+// replay decides whether a step is computed again after its n-th replay did
+// not pass. What a link brought changed takes another way next; what came
+// changed by way of the host may do so once, as memory does.
+func replay(n int, err error) bool {
+	var m transfer.Mismatches
+	if n >= maxReplays || !errors.As(err, &m) {
+		return false
+	}
+	return n == 0 || m.Direct()
+}
+
+// Replays is how many times steps were computed again. Safe for concurrent use.
+func (r *Runner) Replays() uint64 { return r.replays.Load() }
+
+// move copies hidden states between stages.
+func (r *Runner) move(ctx context.Context, dst, src transfer.End) error {
+	if src.Device.Kind == device.CPU {
+		var err error
+		if src.Ready, err = r.copier.Ready(ctx, src); err != nil {
+			return err
+		}
+	}
+	return r.copier.Move(ctx, dst, src)
+}
+
+// delivery is what a step brings to the host: it is verified like every copy.
+type delivery struct {
+	verify bool
+	from   device.ID
+	got    []byte
+	sent   kernels.Digest
+}
+
+// fetch queues the download of a step's result.
+func (r *Runner) fetch(st *stage, dst []byte, src tensor.Tensor) {
+	if r.verify.Step(r.steps) && st.Device.Kind != device.CPU {
+		r.delivery = delivery{verify: true, from: st.Device, got: dst}
+		st.ops.Digest(&r.delivery.sent, src)
+	}
+	st.stream.Download(dst, src)
+}
+
+// check compares what arrived with what was sent.
+func (a *delivery) check(step uint64) error {
+	if !a.verify {
+		return nil
+	}
+	got := kernels.DigestOf(a.got)
+	if got == a.sent {
+		return nil
+	}
+	return transfer.Mismatches{{
+		Route: transfer.HostStaged, From: a.from, To: device.ID{Kind: device.CPU}, Bytes: int64(len(a.got)), Step: step,
+		Sent: a.sent, Got: got, What: "the step's result",
+	}}
+}
