@@ -207,6 +207,7 @@ type statsCollector struct {
 	running, waiting, usage, cacheInfo, lora *prometheus.Desc
 	queries, hits, preemptions               *prometheus.Desc
 	steps, failedSteps, stepTime             *prometheus.Desc
+	drafted, accepted                        *prometheus.Desc
 }
 
 func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsCollector {
@@ -226,6 +227,8 @@ func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsColle
 		queries:     desc("prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache."),
 		hits:        desc("prefix_cache_hits_total", "Prompt tokens found in the prefix cache."),
 		preemptions: desc("num_preemptions_total", "Sequences put back into the queue for want of blocks."),
+		drafted:     desc("spec_decode_num_draft_tokens_total", "Guessed tokens that were computed."),
+		accepted:    desc("spec_decode_num_accepted_tokens_total", "Guessed tokens that were kept."),
 		steps:       own("steps_total", "Steps of the engine."),
 		failedSteps: own("failed_steps_total", "Steps of the engine that failed."),
 		stepTime:    own("step_seconds_total", "Time spent in steps of the engine."),
@@ -251,6 +254,8 @@ func (c *statsCollector) Collect(ch chan<- prometheus.Metric) {
 	put(c.queries, prometheus.CounterValue, float64(s.PrefixQueries))
 	put(c.hits, prometheus.CounterValue, float64(s.PrefixHits))
 	put(c.preemptions, prometheus.CounterValue, float64(s.Preemptions))
+	put(c.drafted, prometheus.CounterValue, float64(s.Drafted))
+	put(c.accepted, prometheus.CounterValue, float64(s.Accepted))
 	put(c.steps, prometheus.CounterValue, float64(s.Steps))
 	put(c.failedSteps, prometheus.CounterValue, float64(s.FailedSteps))
 	put(c.stepTime, prometheus.CounterValue, s.StepTime.Seconds())

@@ -140,6 +140,8 @@ type Stats struct {
 
 	PrefixQueries int64 // prompt tokens looked up in the prefix cache
 	PrefixHits    int64 // of them, found
+	Drafted       int64 // guessed tokens that were computed
+	Accepted      int64 // of them, kept
 	Preemptions   int64
 
 	Steps, FailedSteps int64

@@ -110,6 +110,7 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 	if err := o.check(compute.maxSeqs); err != nil {
 		return err
 	}
+	compute.speculate = "off" // the figures are of one token a sequence and step
 	sess, err := openSessionWith(ctx, cmd, model, compute, sessionOptions{noPrefixCache: true})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ type computeFlags struct {
 	ctx       int
 	maxSeqs   int
 	threads   int
+	speculate string
 	mmap      bool
 }
 
@@ -39,6 +40,7 @@ func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
+	flags.StringVar(&f.speculate, "speculate", "auto", "compute guesses from the text so far along with a token: auto, as many as pay, or off; the answers are the same")
 	flags.BoolVar(&f.mmap, "mmap", false, "map the checkpoint's files instead of reading them")
 }
 
@@ -65,6 +67,9 @@ func (f *computeFlags) check() error {
 		return usagef("--kv-cache q8: no device here computes with it yet; a smaller --ctx or --max-seqs saves memory")
 	}
 	if err := oneOf("kv-cache", f.kvCache, "bf16"); err != nil {
+		return err
+	}
+	if err := oneOf("speculate", f.speculate, "auto", "off"); err != nil {
 		return err
 	}
 	switch {

@@ -146,6 +146,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	}
 	config := engine.Config{
 		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache, MaxGap: o.maxGap,
+		NoSpeculation: f.speculate == "off",
 		Events: engine.Events{
 			Stepped:    o.stepped,
 			StepFailed: func(err error, n int) { o.log.Error().Err(err).Int("sequences", n).Msg("step failed") },

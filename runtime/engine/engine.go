@@ -31,7 +31,9 @@ type Config struct {
 	// MaxGap is about how long a sequence waits for its next token while others'
 	// prompts are read; their chunks are cut for it. 0: they are not cut.
 	MaxGap time.Duration
-	Events Events
+	// NoSpeculation computes no guessed tokens; see speculate.go.
+	NoSpeculation bool
+	Events        Events
 }
 
 // Events report what happens, for logs; funcs may be nil. They are called by
@@ -66,14 +68,22 @@ type Engine struct {
 	step  *Step
 	whole bool // the step's logits are on the host, not only their maxima
 	pace  pace
+	spec  *speculator
 	made  []made    // by row
 	outs  []Outcome // of the rows that sample
 }
 
-// made is what one row of a step came to.
+// made is what one row of a step came to: a guess that held and the token
+// behind it are one piece of news each.
 type made struct {
-	news news
+	news []news
 	err  error
+}
+
+// outcome of a row that samples.
+func (m *made) outcome() Outcome {
+	last := m.news[len(m.news)-1]
+	return Outcome{Token: last.token, Accepted: len(m.news) - 1, Stop: last.stop}
 }
 
 // New starts the step loop over a loaded Runner.
@@ -100,7 +110,7 @@ func prepare(c Config) (*Engine, error) {
 	}
 	e := &Engine{
 		c: c, vocab: c.Runner.model.VocabSize, sched: sched, tasks: make(map[*task]struct{}),
-		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}), pace: pace{target: c.MaxGap},
+		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}), pace: pace{target: c.MaxGap}, spec: newSpeculator(c.NoSpeculation),
 	}
 	for _, id := range c.StopIDs {
 		if id < 0 || int(id) >= e.vocab {
@@ -234,6 +244,7 @@ func (e *Engine) next() *Step {
 		e.finish(q.task, FinishNone, ErrDeadline, now)
 	}
 	e.sched.LimitChunk(e.pace.rows())
+	e.spec.draft(e.sched)
 	st := e.sched.Next()
 	if st == nil {
 		return nil
@@ -277,14 +288,14 @@ func (e *Engine) run(st *Step) {
 		m := &e.made[i]
 		if m.err != nil {
 			e.sched.Cancel(st.Rows[i].Seq)
+			m.news = append(m.news[:0], news{}) // nothing of the row is given out
 		}
 		if st.Rows[i].Sample {
-			e.outs = append(e.outs, Outcome{Token: m.news.token, Stop: m.news.stop})
+			e.outs = append(e.outs, m.outcome())
 		}
 	}
 	e.sched.Apply(e.outs)
-	prompt := e.stats.step(st, now.Sub(began))
-	e.pace.observe(prompt, now.Sub(began))
+	e.learn(st, now.Sub(began))
 	if f := e.c.Events.Stepped; f != nil {
 		f(len(st.Batch.Tokens))
 	}
@@ -294,11 +305,26 @@ func (e *Engine) run(st *Step) {
 			e.finish(q.task, FinishNone, m.err, now)
 			continue
 		}
-		m.news.last = q.finish != FinishNone
+		if last := len(m.news) - 1; q.finish != FinishNone && last >= 0 {
+			m.news[last].last = true
+		}
 		q.task.push(m.news, now)
-		if m.news.last {
+		if q.finish != FinishNone {
 			e.finish(q.task, q.finish, nil, now)
 		}
+	}
+}
+
+// learn takes a committed step's measure; e.mu is held.
+func (e *Engine) learn(st *Step, d time.Duration) {
+	prompt := e.stats.step(st, e.outs, d)
+	e.pace.observe(prompt, d)
+	if prompt > 0 {
+		return
+	}
+	e.spec.cost.observe(len(st.Batch.Tokens), d.Seconds())
+	for i := range st.Rows {
+		st.Rows[i].Seq.learn(st.Rows[i].Lo + 1)
 	}
 }
 
@@ -332,36 +358,58 @@ func (e *Engine) fail(err error) {
 }
 
 // choose samples row i of the step and tells its caller. Rows are independent:
-// workers call it at the same time for different rows.
+// workers call it at the same time for different rows. Guesses are followed as
+// far as they are what is sampled.
 func (e *Engine) choose(c *candidates, i int) {
 	r, m := &e.step.Rows[i], &e.made[i]
-	q, t := r.Seq, r.Seq.task
-	*m = made{}
+	m.news, m.err = m.news[:0], nil
 	if r.PromptN > 0 {
-		if m.news.prompt, m.err = e.promptRows(r); m.err != nil {
+		prompt, err := e.promptRows(r)
+		if err != nil {
+			m.err = err
 			return
+		}
+		if prompt != nil {
+			m.news = append(m.news, news{prompt: prompt})
 		}
 	}
 	if !r.Sample {
 		return
 	}
-	at, n := r.Logit+r.Logits-1, len(q.Output())
-	var id int32
+	q, t := r.Seq, r.Seq.task
+	for k := 0; ; k++ {
+		n, err := e.sample(c, r, k)
+		if err != nil {
+			m.err = classify(err, len(q.Output())+k)
+			return
+		}
+		if len(m.news) > 0 && !m.news[0].hasToken { // the prompt's
+			n.prompt, m.news = m.news[0].prompt, m.news[:0]
+		}
+		n.stop = t.sampler.accept(n.token)
+		m.news = append(m.news, n)
+		if n.stop || k == r.Draft || n.token != q.draft[k] {
+			return
+		}
+	}
+}
+
+// sample chooses the token behind the first k guesses of r.
+func (e *Engine) sample(c *candidates, r *Row, k int) (news, error) {
+	q, t := r.Seq, r.Seq.task
+	at := r.Logit + r.Logits - 1 - r.Draft + k
+	n := news{hasToken: true}
 	var err error
 	if e.whole {
-		id, err = t.sampler.choose(c, e.c.Runner.Row(at), q.Tokens, q.prompt)
-	} else if id = e.c.Runner.Largest(at); id < 0 {
+		n.token, err = t.sampler.choose(c, e.c.Runner.Row(at), q.withDraft(k), q.prompt)
+	} else if n.token = e.c.Runner.Largest(at); n.token < 0 {
 		err = errBadLogits
 	}
 	if err == nil && t.sampler.s.Logprobs >= 0 {
-		m.news.logprob = new(Logprob)
-		*m.news.logprob, err = logprob(e.c.Runner.Row(at), id, t.sampler.s.Logprobs)
+		n.logprob = new(Logprob)
+		*n.logprob, err = logprob(e.c.Runner.Row(at), n.token, t.sampler.s.Logprobs)
 	}
-	if err != nil {
-		m.err = classify(err, n)
-		return
-	}
-	m.news.token, m.news.hasToken, m.news.stop = id, true, t.sampler.accept(id)
+	return n, err
 }
 
 // classify tells the request's faults from the machine's.

@@ -21,7 +21,8 @@ import (
 // A wrong page, slot, position or batch row changes every later token.
 type fakeModel struct {
 	layers, vocab int
-	nan           int // token id that makes the last logit NaN; 0: none
+	nan           int  // token id that makes the last logit NaN; 0: none
+	loops         bool // a token's likeliest successor depends on it alone, so that texts repeat
 }
 
 const fakeContext = 4096
@@ -55,9 +56,13 @@ func mix(a, b uint64) uint64 {
 	return a ^ a>>31
 }
 
-// logitOf is the j-th logit of a hidden state, in [−4, 4).
-func logitOf(h uint64, j int) float32 {
-	return float32(mix(h, uint64(j)+77)>>40)/(1<<21) - 4
+// logit j of a hidden state behind token id, in [−4, 4); a loop's successor is above.
+func (m *fakeModel) logit(h uint64, id int32, j int) float32 {
+	x := float32(mix(h, uint64(j)+77)>>40)/(1<<21) - 4
+	if m.loops && j == (int(id)*7+3)%m.vocab {
+		x += 9
+	}
+	return x
 }
 
 func (s *fakeStage) Forward(_ kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer, hidden, logits tensor.Tensor) {
@@ -105,7 +110,7 @@ func (s *fakeStage) Forward(_ kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer
 	s.keep = s.keep[:0]
 	for _, row := range b.Logits {
 		for j := range s.vocab {
-			x := logitOf(h[row], j)
+			x := s.logit(h[row], b.Tokens[row], j)
 			if s.nan > 0 && int(b.Tokens[row]) == s.nan && j == s.vocab-1 {
 				x = float32(math.NaN())
 			}
@@ -145,7 +150,7 @@ func (m *fakeModel) continuation(prompt []int32, n int, pick func(row []float32,
 			continue
 		}
 		for j := range row {
-			row[j] = logitOf(h, j)
+			row[j] = m.logit(h, id, j)
 		}
 		if pick != nil {
 			out = append(out, pick(row, p+1))

@@ -206,7 +206,8 @@ func (s *Scheduler) Apply(outcomes []Outcome) {
 		if r.Sample {
 			out, outcomes = outcomes[0], outcomes[1:]
 		}
-		q.computed = r.Lo + r.N
+		q.computed = r.Lo + r.N - r.Draft + out.Accepted
+		q.Tokens = append(q.Tokens, q.draft[:out.Accepted]...)
 		q.rowsDone = max(q.rowsDone, r.PromptLo+r.PromptN)
 		s.publish(q)
 		switch {

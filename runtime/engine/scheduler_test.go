@@ -34,20 +34,24 @@ func (m *memory) compute(st *Step) error {
 	if n := len(b.Starts) - 1; n != len(st.Rows) || n != len(b.Contexts) || n != len(b.BlockTables) || len(b.Tokens) != int(b.Starts[n]) {
 		return fmt.Errorf("malformed batch: %d rows, %+v", len(st.Rows), b)
 	}
+	all := make([][]int32, len(st.Rows)) // tokens and guesses of each row
+	for i, r := range st.Rows {
+		all[i] = slices.Concat(r.Seq.Tokens, r.Seq.draft[:r.Draft])
+	}
 	for i, r := range st.Rows {
 		for t := b.Starts[i]; t < b.Starts[i+1]; t++ {
 			p := int(b.Positions[t])
-			if b.Tokens[t] != r.Seq.Tokens[p] {
+			if b.Tokens[t] != all[i][p] {
 				return fmt.Errorf("row %d: token %d at position %d is not the sequence's", t, b.Tokens[t], p)
 			}
-			m.slots[b.Slots[t]] = hashTokens(r.Seq.Salt, r.Seq.Tokens[:p+1])
+			m.slots[b.Slots[t]] = hashTokens(r.Seq.Salt, all[i][:p+1])
 		}
 	}
 	want := 0
 	for i, r := range st.Rows {
 		h := hashTokens(r.Seq.Salt, nil)
 		for p := range int(b.Contexts[i]) {
-			h = (h ^ uint64(uint32(r.Seq.Tokens[p]))) * 1099511628211
+			h = (h ^ uint64(uint32(all[i][p]))) * 1099511628211
 			if got := m.slots[int(b.BlockTables[i][p/kernels.BlockSize])*kernels.BlockSize+p%kernels.BlockSize]; got != h {
 				return fmt.Errorf("sequence %d attends to a wrong page at position %d of %d", r.Seq.arrival, p, b.Contexts[i])
 			}
@@ -56,6 +60,11 @@ func (m *memory) compute(st *Step) error {
 			return fmt.Errorf("row %d: first logits row %d, want %d", i, r.Logit, want)
 		}
 		want += r.Logits
+		for k := range r.Draft {
+			if b.Logits[want-2-k] != b.Starts[i+1]-2-int32(k) {
+				return fmt.Errorf("row %d: the logits of %d guesses are those of rows %v", i, r.Draft, b.Logits[want-r.Logits:want])
+			}
+		}
 		if r.Sample && b.Logits[want-1] != b.Starts[i+1]-1 {
 			return fmt.Errorf("row %d samples from row %d, its last is %d", i, b.Logits[want-1], b.Starts[i+1]-1)
 		}
@@ -96,7 +105,7 @@ func randomRun(t *testing.T, seed uint64) {
 	var live []*Sequence
 	delivered := map[*Sequence]int{} // prompt rows
 	now, idle := int64(0), 0
-	done, refused := 0, 0
+	done, refused, guessedRows := 0, 0, 0
 	const total = 150
 	for step := 0; done+refused < total; step++ {
 		if step > 200000 {
@@ -137,6 +146,14 @@ func randomRun(t *testing.T, seed uint64) {
 		decoding := map[*Sequence]bool{}
 		for _, q := range s.running {
 			decoding[q] = q.decoding()
+			q.draft, q.guessed = q.draft[:0], 0
+			for range rng.IntN(6) {
+				q.draft = append(q.draft, int32(rng.IntN(2)))
+				q.guessed = rng.IntN(len(q.draft) + 1)
+			}
+			if q.PromptRows {
+				q.guessed = 0
+			}
 		}
 		st := s.Next()
 		if st == nil {
@@ -203,7 +220,9 @@ func randomRun(t *testing.T, seed uint64) {
 					delivered[r.Seq] += r.PromptN
 				}
 				if r.Sample {
-					outs = append(outs, Outcome{Token: int32(rng.IntN(2)), Stop: rng.IntN(60) == 0})
+					accepted := rng.IntN(r.Draft + 1)
+					guessedRows += r.Draft
+					outs = append(outs, Outcome{Token: int32(rng.IntN(2)), Accepted: accepted, Stop: rng.IntN(60) == 0})
 				}
 			}
 			s.Apply(outs)
@@ -226,6 +245,9 @@ func randomRun(t *testing.T, seed uint64) {
 			done++
 			return true
 		})
+	}
+	if guessedRows == 0 && lim.MaxLogits > lim.MaxSeqs && lim.MaxTokens > lim.MaxSeqs {
+		t.Fatal("no step had guesses")
 	}
 	if s.BlocksUsed() != 0 || s.Waiting() != 0 || s.Running() != 0 || s.dated != 0 {
 		t.Fatalf("idle with %d blocks used, %d waiting, %d running, %d dated", s.BlocksUsed(), s.Waiting(), s.Running(), s.dated)

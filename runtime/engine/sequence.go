@@ -47,6 +47,9 @@ type Sequence struct {
 	cached   int           // prompt tokens taken from the prefix cache at first admission
 	admitted bool          // was running before
 	preempts int
+	draft    []int32 // guesses of what follows Tokens
+	guessed  int     // of draft, those that the next step computes
+	guesses  guesses
 
 	task *task // the engine's; not touched by the Scheduler
 }

@@ -23,6 +23,7 @@ type Stats struct {
 	LastTokens            int           // rows of the last step
 	PrefillTokens         uint64        // computed for prompts, recomputation included
 	Generated             uint64        // tokens
+	Drafted, Accepted     uint64        // guessed tokens that were computed; of them kept
 	FinishedStop          uint64        // sequences, by how they ended
 	FinishedLength        uint64
 	FinishedAbort         uint64 // cancelled by their caller, or past the deadline
@@ -30,15 +31,19 @@ type Stats struct {
 }
 
 // step counts a committed step and returns how many of its rows were prompts'.
-func (s *Stats) step(st *Step, d time.Duration) (promptRows int) {
+func (s *Stats) step(st *Step, outs []Outcome, d time.Duration) (promptRows int) {
 	s.Steps++
 	s.StepTime += d
 	s.LastStep, s.LastTokens = d, len(st.Batch.Tokens)
-	s.Generated += uint64(st.Samples)
+	for _, o := range outs {
+		s.Generated += uint64(1 + o.Accepted)
+		s.Accepted += uint64(o.Accepted)
+	}
 	decode := 0
 	for i := range st.Rows {
-		if r := &st.Rows[i]; r.N == 1 && r.Sample && r.Lo > r.Seq.prompt-1 {
-			decode++
+		if r := &st.Rows[i]; r.N-r.Draft == 1 && r.Sample && r.Lo > r.Seq.prompt-1 {
+			decode += r.N
+			s.Drafted += uint64(r.Draft)
 		}
 	}
 	promptRows = len(st.Batch.Tokens) - decode

@@ -17,12 +17,16 @@ type Row struct {
 	Logit, Logits     int // first, number
 	PromptLo, PromptN int
 	Sample            bool
+	// The last Draft tokens of the part are guesses. Each has a row of logits,
+	// behind that of the sequence's last token.
+	Draft int
 }
 
-// Outcome of sampling one row.
+// Outcome of sampling one row: Accepted guesses that were right, then Token.
 type Outcome struct {
-	Token int32
-	Stop  bool // it is a stop id: the sequence ends with it
+	Token    int32
+	Accepted int
+	Stop     bool // Token is a stop id: the sequence ends with it
 }
 
 // Step is what is computed at once. It belongs to the Scheduler and is valid
@@ -44,6 +48,7 @@ func (s *Scheduler) Next() *Step {
 	st := &s.step
 	st.Rows, st.Samples = st.Rows[:0], 0
 	tokens, logits := s.lim.MaxTokens, s.lim.MaxLogits
+	spare := s.Spare()
 
 	preempted := false
 	for i := 0; i < len(s.running); i++ {
@@ -65,7 +70,16 @@ func (s *Scheduler) Next() *Step {
 			}
 		}
 		if q.status == statusRunning {
+			guesses := min(q.guessed, spare, q.limit-len(q.Tokens)-1)
+			for guesses > 0 && len(q.blocks) < kvcache.BlocksFor(len(q.Tokens)+guesses) {
+				var ok bool
+				if q.blocks, ok = s.blocks.Allocate(q.blocks, 1); !ok {
+					guesses = len(q.blocks)*kernels.BlockSize - len(q.Tokens)
+				}
+			}
+			spare -= guesses
 			s.add(q, 1, &tokens, &logits)
+			s.guess(q, guesses, &tokens, &logits)
 		}
 	}
 	if s.chunk > 0 && len(st.Rows) > 0 {
@@ -104,6 +118,27 @@ func (s *Scheduler) prefill(q *Sequence, tokens, logits *int) {
 	if n > 0 {
 		s.add(q, n, tokens, logits)
 	}
+}
+
+// Spare is how many rows, with logits, the next step has beside one for each
+// decoding sequence.
+func (s *Scheduler) Spare() int {
+	n := min(s.lim.MaxTokens, s.lim.MaxLogits)
+	for _, q := range s.running {
+		if q.decoding() {
+			n--
+		}
+	}
+	return n
+}
+
+// guess adds n guesses to the row that was added last, q's.
+func (s *Scheduler) guess(q *Sequence, n int, tokens, logits *int) {
+	r := &s.step.Rows[len(s.step.Rows)-1]
+	q.Tokens = slices.Grow(q.Tokens, n+1) // for withDraft
+	r.N, r.Logits, r.Draft = r.N+n, r.Logits+n, n
+	*tokens -= n
+	*logits -= n
 }
 
 func (s *Scheduler) add(q *Sequence, n int, tokens, logits *int) {
@@ -199,7 +234,8 @@ func (st *Step) build() {
 		r := &st.Rows[i]
 		q := r.Seq
 		hi, base := r.Lo+r.N, len(b.Tokens)-r.Lo
-		b.Tokens = append(b.Tokens, q.Tokens[r.Lo:hi]...)
+		b.Tokens = append(b.Tokens, q.Tokens[r.Lo:hi-r.Draft]...)
+		b.Tokens = append(b.Tokens, q.draft[:r.Draft]...)
 		for p := r.Lo; p < hi; p++ {
 			b.Positions = append(b.Positions, int32(p))
 			b.Slots = append(b.Slots, q.blocks[p/kernels.BlockSize]*kernels.BlockSize+int32(p%kernels.BlockSize))
@@ -210,8 +246,8 @@ func (st *Step) build() {
 		for p := r.PromptLo; p < r.PromptLo+r.PromptN; p++ {
 			b.Logits = append(b.Logits, int32(base+p))
 		}
-		if r.Logits > r.PromptN {
-			b.Logits = append(b.Logits, int32(base+hi-1))
+		for p := hi - (r.Logits - r.PromptN); p < hi; p++ {
+			b.Logits = append(b.Logits, int32(base+p))
 		}
 	}
 }

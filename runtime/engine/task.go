@@ -61,9 +61,12 @@ func (t *task) started(now time.Time, cached int) {
 }
 
 // push gives the caller a step's result.
-func (t *task) push(n news, now time.Time) {
+func (t *task) push(list []news, now time.Time) {
 	t.mu.Lock()
-	if !t.ended && (n.hasToken || n.prompt != nil) {
+	for _, n := range list {
+		if t.ended {
+			break
+		}
 		t.news = append(t.news, n)
 		if n.hasToken && t.times.FirstToken.IsZero() {
 			t.times.FirstToken = now
