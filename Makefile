@@ -1,10 +1,13 @@
-# infer: build, test and check. `make` alone builds bin/infer.
+# infer: build, test and check. `make` alone builds bin/infer: with the door to
+# the GPU driver when there is a C compiler, else (or with CGO_ENABLED=0) for the
+# CPU only. Either binary runs on machines without a GPU.
 export GOTOOLCHAIN = go1.27.3
-export CGO_ENABLED ?= 0
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-# Leaves out gin's MessagePack, which we do not serve and which compiles slowly.
-export GOFLAGS := $(GOFLAGS) -tags=nomsgpack
+# CGO_ENABLED, tags and C flags. nomsgpack leaves out gin's MessagePack, which we
+# do not serve and which compiles slowly.
+ENV     := $(shell scripts/cuda-env.sh)
+CPU_ENV := $(shell CGO_ENABLED=0 scripts/cuda-env.sh)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL    := go tool -modfile=tools/go.mod
 VENV    := .venv
@@ -16,24 +19,24 @@ TESTFLAGS ?=
 .PHONY: build serve test test-race test-purego test-clients lint bench fuzz ptx clean
 
 build:
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
+	$(ENV) go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
 
 # Serves the embedded model; once it is ready, prints a request to try.
 serve: build
 	@exec bin/infer serve --log-format human $(ARGS)
 
-# Needs Go only, no network, no C compiler.
+# Needs Go only, no network; with a C compiler the CUDA parts are tested too.
 test:
-	go test $(TESTFLAGS) ./...
+	$(ENV) go test $(TESTFLAGS) ./...
 
 # The race detector needs a C compiler. What runs in one goroutine by design,
 # the reference kernels, is left out.
 test-race:
-	CGO_ENABLED=1 go test -race -short $$(go list ./... | grep -v /kernels/ref)
+	$(ENV) go test -race -short $$($(ENV) go list ./... | grep -v /kernels/ref)
 
 # The build without any assembly.
 test-purego:
-	go test -tags nomsgpack,purego ./runtime/... ./models/...
+	$(CPU_ENV) go test -tags nomsgpack,purego ./runtime/... ./models/...
 
 # Real clients (the openai package, huggingface_hub) against the built binary.
 test-clients: build $(VENV)/.installed
@@ -45,17 +48,18 @@ $(VENV)/.installed: tests/clients/requirements.txt
 	touch $@
 
 lint:
-	go vet ./...
-	$(TOOL) staticcheck ./...
+	$(ENV) go vet ./...
+	$(ENV) $(TOOL) staticcheck ./...
+	$(CPU_ENV) go vet ./runtime/internal/... ./runtime/kernels/cuda
 	@out=$$($(TOOL) gofumpt -l .); [ -z "$$out" ] || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
 
 bench:
-	go test -run '^$$' -bench . -benchtime 1s ./runtime/kernels/... ./runtime/tokenizer/... ./runtime/engine/...
+	$(ENV) go test -run '^$$' -bench . -benchtime 1s ./runtime/kernels/... ./runtime/tokenizer/... ./runtime/engine/...
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME ?= 20s
 fuzz:
-	@for pkg in $$(go list ./...); do \
+	@export $(CPU_ENV); for pkg in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 	  done; \
