@@ -12,7 +12,12 @@ var sharedByCapability = map[string]int{
 	"12.0": 101376, "12.1": 101376, "13.0": 101376,
 }
 
-func (g *GPU) sharedOptin() int { return max(sharedByCapability[g.capability], defaultShared) }
+func (g *GPU) sharedOptin() int {
+	if n, ok := sharedByCapability[g.capability]; ok {
+		return n
+	}
+	return defaultShared
+}
 
 // sms is the number of multiprocessors, guessed from the rates if unknown.
 func (g *GPU) sms() int {
