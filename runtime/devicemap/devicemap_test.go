@@ -17,12 +17,15 @@ var (
 
 func TestParse(t *testing.T) {
 	for in, want := range map[string][]Part{
-		"":                      nil,
-		"auto":                  nil,
-		"cpu":                   {{cpu0, 0, 24}},
-		"cuda:0":                {{gpu0, 0, 24}},
-		"cpu=0-11,cpu:1=12-23":  {{cpu0, 0, 12}, {cpu1, 12, 24}},
-		" cuda:0=0 , cpu=1-23 ": {{gpu0, 0, 1}, {cpu0, 1, 24}},
+		"":                        nil,
+		"auto":                    nil,
+		"cpu":                     {{Device: cpu0, Hi: 24}},
+		"cuda:0":                  {{Device: gpu0, Hi: 24}},
+		"cpu=0-11,cpu:1=12-23":    {{Device: cpu0, Hi: 12}, {Device: cpu1, Lo: 12, Hi: 24}},
+		" cuda:0=0 , cpu=1-23 ":   {{Device: gpu0, Hi: 1}, {Device: cpu0, Lo: 1, Hi: 24}},
+		"cuda:0=0-2,cpu=3-":       {{Device: gpu0, Hi: 3}, {Device: cpu0, Lo: 3, Hi: 24}},
+		"cuda:0=0-,experts=cpu":   {{Device: gpu0, Hi: 24, ExpertsOn: cpu0}},
+		"experts=cpu,cuda:0=0-23": {{Device: gpu0, Hi: 24, ExpertsOn: cpu0}},
 	} {
 		if got, err := Parse(in, 24); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v, %v", in, got, err)
@@ -41,6 +44,11 @@ func TestParse(t *testing.T) {
 		"cpu=0-11,cuda:0":          "not like",
 		"cpu=a-b":                  "not like",
 		"cpu=0--3":                 "not like",
+		"cpu=0-,cuda:0=24-":        "has no layers",
+		"cpu=0-,cuda:0=25-":        "has no layers",
+		"cpu=-3":                   "not like",
+		"experts=gpu":              "unknown device",
+		"experts=cpu":              "layers 0-23 are not placed",
 		"cpu=99999999999999999999": "not like",
 	} {
 		if _, err := Parse(in, 24); err == nil || !strings.Contains(err.Error(), want) {
@@ -53,11 +61,11 @@ func TestParse(t *testing.T) {
 // 16 × 8 elements × 2 bytes = 256 bytes.
 func small() Input {
 	in := Input{BlockSize: 16, MaxContext: 64, MaxSeqs: 2, MaxTokens: 32, MaxLogits: 4}
-	in.Model = Model{Embed: 500, Head: 510, Tied: true, MaxContext: 128}
+	in.Model = Model{Embed: 500, Head: 510, TiedHead: 10, Tied: true, MaxContext: 128}
 	for range 4 {
 		in.Model.Layers = append(in.Model.Layers, Layer{Weights: 1000, KVElems: 8})
 	}
-	in.Devices = []Device{{Info: device.Info{ID: cpu0, FreeBytes: 1 << 20}, Reserve: 100, KVBits: 16, StepBytes: 300}}
+	in.Devices = []Device{{Info: device.Info{ID: cpu0, FreeBytes: 1 << 20}, Reserve: 100, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300, 0}}}
 	return in
 }
 
@@ -96,7 +104,7 @@ func TestMemoryLimitsBlocks(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	in.MaxContext = 0 // as much as fits
-	if p, err := Auto(in); err != nil || p.Blocks != 3 || p.MaxContext != 48 || !strings.Contains(p.Reasons[0], "cut from 128 to 48") {
+	if p, err := Auto(in); err != nil || p.Blocks != 3 || p.MaxContext != 48 || !strings.Contains(strings.Join(p.Reasons, "\n"), "cut from 128 to 48") {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	in.Devices[0].Limit = base - 1
@@ -107,7 +115,7 @@ func TestMemoryLimitsBlocks(t *testing.T) {
 
 func TestTwoDevices(t *testing.T) {
 	in := small()
-	in.Devices = append(in.Devices, Device{Info: device.Info{ID: cpu1, FreeBytes: 1000 + 510 + 300 + 7*256}, KVBits: 16, StepBytes: 300})
+	in.Devices = append(in.Devices, Device{Info: device.Info{ID: cpu1, FreeBytes: 1000 + 510 + 300 + 7*256}, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300, 0}})
 	parts, err := Parse("cpu=0-2,cpu:1=3", 4)
 	if err != nil {
 		t.Fatal(err)
@@ -117,10 +125,10 @@ func TestTwoDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := p.Stages[0], p.Stages[1]
-	if p.Blocks != 7 || a.Bytes != (Bytes{3500, 7 * 3 * 256, 300, 100}) || b.Bytes != (Bytes{1510, 7 * 256, 300, 0}) {
+	if p.Blocks != 7 || a.Bytes != (Bytes{3500, 7 * 3 * 256, 300, 0, 100}) || b.Bytes != (Bytes{1510, 7 * 256, 300, 0, 0}) {
 		t.Fatalf("%+v", p)
 	}
-	if !a.Embed || a.Head || b.Embed || !b.Head || a.String() != "cpu: embedding layers 0-2" || b.String() != "cpu:1: layers 3-3 head" {
+	if !a.Embed || a.Head || b.Embed || !b.Head || a.String() != "cpu: embedding layers 0-2" || b.String() != "cpu:1: layer 3 head" {
 		t.Fatalf("%v, %v", a, b)
 	}
 	if again, _ := Fixed(in, parts); !reflect.DeepEqual(p, again) {
@@ -133,7 +141,7 @@ func TestTwoDevices(t *testing.T) {
 	if on := p.On(cpu0); err != nil || on.Reserve != 100 || on.Weights != 3010 {
 		t.Fatalf("%+v, %v", on, err)
 	}
-	if _, err := Fixed(in, []Part{{gpu0, 0, 4}}); err == nil || !strings.Contains(err.Error(), "no device cuda:0") {
+	if _, err := Fixed(in, []Part{{Device: gpu0, Hi: 4}}); err == nil || !strings.Contains(err.Error(), "no device cuda:0") {
 		t.Fatalf("%v", err)
 	}
 }

@@ -9,16 +9,20 @@ import (
 )
 
 // Part is one entry of a manual map: layers Lo..Hi (half-open) on a device.
-// The first part also has the embedding, the last the head.
+// The first part also has the embedding, the last the head; they may be
+// without layers.
 type Part struct {
-	Device device.ID
-	Lo, Hi int
+	Device    device.ID
+	Lo, Hi    int
+	ExpertsOn device.ID // of the routed experts; the zero ID: Device
 }
 
 // Parse reads a manual map for a model of n layers:
 //
 //	cuda:0                       everything on one device
 //	cuda:0=0-11,cpu=12-23        layers 0 to 11 and 12 to 23, both inclusive
+//	cuda:0=0-11,cpu=12-          to the last
+//	cuda:0=0-,experts=cpu        the routed experts of all layers on the CPU
 //
 // "auto" and "" give no parts: the planner decides.
 func Parse(s string, layers int) ([]Part, error) {
@@ -27,47 +31,79 @@ func Parse(s string, layers int) ([]Part, error) {
 		return nil, nil
 	}
 	if !strings.Contains(s, "=") {
-		id, err := parseID(s)
+		id, err := ParseID(s)
 		if err != nil {
 			return nil, fmt.Errorf("device map %q: %w", s, err)
 		}
 		return []Part{{Device: id, Lo: 0, Hi: layers}}, nil
 	}
 	var parts []Part
+	var experts device.ID
 	for entry := range strings.SplitSeq(s, ",") {
 		name, span, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		if !ok {
 			return nil, fmt.Errorf("device map %q: entry %q is not like cuda:0=0-11", s, entry)
 		}
-		id, err := parseID(name)
+		if name == "experts" {
+			id, err := ParseID(span)
+			if err != nil {
+				return nil, fmt.Errorf("device map %q: %w", s, err)
+			}
+			experts = id
+			continue
+		}
+		id, err := ParseID(name)
 		if err != nil {
 			return nil, fmt.Errorf("device map %q: %w", s, err)
 		}
-		first, last, isRange := strings.Cut(span, "-")
-		if !isRange {
-			last = first
+		lo, hi, err := span2(span, layers)
+		if err != nil {
+			return nil, fmt.Errorf("device map %q: %w", s, err)
 		}
-		lo, err1 := strconv.Atoi(first)
-		hi, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || lo < 0 || hi < lo {
-			return nil, fmt.Errorf("device map %q: layers %q are not like 0-11 or 5", s, span)
+		parts = append(parts, Part{Device: id, Lo: lo, Hi: hi})
+	}
+	for _, p := range parts {
+		if p.Hi <= p.Lo {
+			return nil, fmt.Errorf("device map: %v has no layers", p.Device)
 		}
-		parts = append(parts, Part{Device: id, Lo: lo, Hi: hi + 1})
 	}
 	if err := covers(parts, layers); err != nil {
 		return nil, err
 	}
+	for i := range parts {
+		parts[i].ExpertsOn = experts
+	}
 	return parts, nil
 }
 
-// covers verifies that the parts are all layers, in order.
+// span2 reads "5", "0-11", "12-" as a half-open range.
+func span2(span string, layers int) (lo, hi int, err error) {
+	first, last, isRange := strings.Cut(span, "-")
+	lo, err1 := strconv.Atoi(first)
+	var err2 error
+	switch {
+	case !isRange:
+		hi = lo
+	case last == "":
+		hi = layers - 1
+	default:
+		hi, err2 = strconv.Atoi(last)
+	}
+	if err1 != nil || err2 != nil || lo < 0 || hi < lo && last != "" {
+		return 0, 0, fmt.Errorf("layers %q are not like 0-11, 12- or 5", span)
+	}
+	return lo, hi + 1, nil
+}
+
+// covers verifies that the parts are all layers, in order. Only the first and
+// the last part may be without layers.
 func covers(parts []Part, layers int) error {
 	next := 0
-	for _, p := range parts {
+	for i, p := range parts {
 		if p.Lo != next {
 			return fmt.Errorf("device map: %v begins with layer %d, layer %d comes next: layers must be given in order, each once", p.Device, p.Lo, next)
 		}
-		if p.Hi <= p.Lo {
+		if p.Hi < p.Lo || p.Hi == p.Lo && i > 0 && i < len(parts)-1 {
 			return fmt.Errorf("device map: %v has no layers", p.Device)
 		}
 		if p.Hi > layers {
@@ -81,8 +117,8 @@ func covers(parts []Part, layers int) error {
 	return nil
 }
 
-// parseID reads "cpu", "cpu:1", "cuda:0".
-func parseID(s string) (device.ID, error) {
+// ParseID reads "cpu", "cpu:1", "cuda:0".
+func ParseID(s string) (device.ID, error) {
 	kind, index, numbered := strings.Cut(s, ":")
 	id := device.ID{Kind: device.Kind(kind)}
 	if id.Kind != device.CPU && id.Kind != device.CUDA {

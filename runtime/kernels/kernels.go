@@ -57,6 +57,8 @@ type Backend interface {
 	Pack(s device.Stream, m Matrix, f Format) (Weight, error)
 	// NewOps opens the operations on a stream of this device.
 	NewOps(s device.Stream) (Ops, error)
+	// Layout is what memory things take here.
+	Layout() Layout
 }
 
 // Batch is one step's work as the scheduler made it: T tokens (rows) of S

@@ -25,6 +25,9 @@ func (b *Backend) ActType() tensor.DType { return tensor.F32 }
 // KVType is F32.
 func (b *Backend) KVType() tensor.DType { return tensor.F32 }
 
+// Layout implements kernels.Backend.
+func (b *Backend) Layout() kernels.Layout { return Layout{} }
+
 // Pack keeps the matrix as it is, row-major. Supported are the checkpoint's
 // own type and F32.
 func (b *Backend) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {

@@ -1,0 +1,330 @@
+package devicemap
+
+import (
+	"fmt"
+	"slices"
+
+	"infer/runtime/device"
+)
+
+const (
+	// planContext is the context that must have K/V when the user asks for as
+	// much as fits: less is a last resort.
+	planContext = 8192
+	// maxStates bounds the sets of devices that are all tried; 8 GPUs of 8
+	// kinds and a CPU are 512.
+	maxStates = 600
+	// expertWork bounds the search over how many layers have their experts on
+	// the CPU, in steps of the inner loop.
+	expertWork = 3e7
+)
+
+// Auto chooses the stages: those whose decode step is predicted to be fastest
+// among all that fit. Layers that GPUs have no memory for run on the CPU, and
+// of a mixture of experts the experts go there first.
+func Auto(in Input) (Plan, error) {
+	if err := in.check(); err != nil {
+		return Plan{}, err
+	}
+	if len(in.Devices) == 0 {
+		return Plan{}, fmt.Errorf("plan: no device")
+	}
+	tokens := in.context()
+	if in.MaxContext == 0 {
+		tokens = min(tokens, planContext)
+	}
+	for {
+		if stages := in.choose(tokens); stages != nil {
+			p := Plan{Stages: stages, Reasons: in.why(stages, tokens)}
+			return in.finish(p)
+		}
+		if in.MaxContext > 0 || tokens <= in.BlockSize {
+			return Plan{}, in.tooLarge(tokens)
+		}
+		tokens = max(tokens/2, in.BlockSize)
+	}
+}
+
+// choose gives the stages of the fastest plan with K/V for the sequences that
+// must fit, of so many tokens each; nil when nothing fits.
+func (in *Input) choose(tokens int) []Stage {
+	b := in.builder(tokens)
+	if len(b.devices) == 0 {
+		return nil
+	}
+	var best []Stage
+	cost, at := inf, -1
+	try := func(light int) bool {
+		stages, c := b.solve(light)
+		if c >= cost {
+			return false
+		}
+		best, cost, at = stages, c, light
+		return true
+	}
+	choices, step := b.lightChoices()
+	for _, light := range choices {
+		try(light)
+	}
+	for step /= 2; step > 0 && at >= 0; step /= 2 { // nearer to the best
+		_ = try(max(at-step, 0)) || try(min(at+step, len(in.Model.Layers)))
+	}
+	return best
+}
+
+// solve is the best plan with the experts of layers 0..light on the CPU, and
+// its cost. Each stage with experts elsewhere needs scratch there; how many
+// there are shows only in the plan.
+func (b *builder) solve(light int) ([]Stage, float64) {
+	for splits := 1; ; splits++ {
+		s := b.search(light, splits)
+		find := s.solveOrders
+		if b.grouped {
+			find = s.solve
+		}
+		runs, c := find()
+		if c == inf {
+			return nil, inf
+		}
+		stages := b.stages(s, runs, light)
+		n := 0
+		for _, st := range stages {
+			if st.Split() {
+				n++
+			}
+		}
+		if n <= splits {
+			return stages, c
+		}
+	}
+}
+
+// builder makes searches; what does not change with the experts is computed
+// once.
+type builder struct {
+	in      *Input
+	devices []int   // into in.Devices, those that may be used
+	groups  [][]int // of them, alike: one class each
+	grouped bool    // every set is tried
+	experts int     // the CPU that may have experts of others; −1: none
+	onCPU   int
+	kv      [][]int64 // [device][layer] bytes of K/V that must fit
+	dense   [][]float64
+	own     [][]float64 // experts where the layer is
+	away    [][]float64 // experts on the CPU, from this device
+}
+
+func (in *Input) builder(tokens int) *builder {
+	b := &builder{in: in, experts: -1, onCPU: -1}
+	n := len(in.Model.Layers)
+	if g := in.GPULayers; g != nil {
+		b.onCPU = max(n-*g, 0)
+	}
+	moe := in.hasExperts(0, n)
+	for i := range in.Devices {
+		d := &in.Devices[i]
+		cpu := isCPU(d.Info.ID)
+		if b.onCPU == 0 && cpu || b.onCPU == n && !cpu {
+			continue
+		}
+		if room, known := d.room(); known && room == 0 {
+			continue
+		}
+		b.devices = append(b.devices, i)
+		if cpu && moe && b.experts < 0 {
+			b.experts = i
+		}
+	}
+	if b.onCPU == n {
+		b.onCPU = -1
+	}
+	w := in.decode()
+	blocks := int64(in.blocks(tokens) * in.fullSeqs())
+	size := len(in.Devices)
+	b.kv, b.dense, b.own, b.away = make([][]int64, size), make([][]float64, size), make([][]float64, size), make([][]float64, size)
+	for _, i := range b.devices {
+		d := &in.Devices[i]
+		for l := range n {
+			b.kv[i] = append(b.kv[i], blocks*in.kvBlock(d, l, l+1))
+			b.dense[i] = append(b.dense[i], in.dense(d, l, w))
+			b.own[i] = append(b.own[i], in.experts(d, l, w))
+			t := 0.0
+			if b.experts >= 0 && i != b.experts {
+				t = in.away(d, &in.Devices[b.experts], l, w)
+			}
+			b.away[i] = append(b.away[i], t)
+		}
+	}
+	b.group(w)
+	return b
+}
+
+// group finds devices that are alike. When the sets of them are too many each
+// is alone, and orders are tried.
+func (b *builder) group(w work) {
+	for _, i := range b.devices {
+		at := slices.IndexFunc(b.groups, func(g []int) bool { return b.alike(g[0], i, w.rows) })
+		if at < 0 {
+			b.groups = append(b.groups, []int{i})
+		} else {
+			b.groups[at] = append(b.groups[at], i)
+		}
+	}
+	states := 1
+	for _, g := range b.groups {
+		states = min(states*(len(g)+1), maxStates+1)
+	}
+	if b.grouped = states <= maxStates; b.grouped {
+		return
+	}
+	b.groups = nil
+	for _, i := range b.devices {
+		b.groups = append(b.groups, []int{i})
+	}
+}
+
+// alike tells whether two devices can stand for each other.
+func (b *builder) alike(i, j, rows int) bool {
+	x, y := b.in.Devices[i], b.in.Devices[j]
+	if isCPU(x.Info.ID) || isCPU(y.Info.ID) {
+		return false
+	}
+	for _, k := range b.devices {
+		if k == i || k == j {
+			continue
+		}
+		d := &b.in.Devices[k]
+		if b.in.hop(&x, d, rows) != b.in.hop(&y, d, rows) || b.in.hop(d, &x, rows) != b.in.hop(d, &y, rows) {
+			return false
+		}
+	}
+	if b.in.hop(&x, &y, rows) != b.in.hop(&y, &x, rows) {
+		return false
+	}
+	rx, _ := x.room()
+	ry, _ := y.room()
+	x.Info, y.Info, x.Limit, y.Limit = device.Info{}, device.Info{}, 0, 0
+	return rx == ry && x == y
+}
+
+// lightChoices are the numbers of leading layers to try with their experts on
+// the CPU, and how far they are apart: all numbers where that is quick.
+func (b *builder) lightChoices() (list []int, step int) {
+	n := len(b.in.Model.Layers)
+	if b.experts < 0 || !slices.ContainsFunc(b.devices, func(i int) bool { return i != b.experts }) {
+		return []int{0}, 0
+	}
+	work := 2 * len(b.groups) * len(b.groups) * len(b.groups) * n // of one search
+	if b.grouped {
+		states := 1
+		for _, g := range b.groups {
+			states *= len(g) + 1
+		}
+		work = states * len(b.groups) * len(b.groups) * n / 4
+	}
+	step = 1
+	for n/step > max(8, expertWork/work) {
+		step *= 2
+	}
+	for light := 0; light < n; light += step {
+		list = append(list, light)
+	}
+	return append(list, n), step
+}
+
+// search makes the problem in which the experts of layers 0..light are on the
+// CPU, for so many stages at most.
+func (b *builder) search(light, splits int) *search {
+	in, n := b.in, len(b.in.Model.Layers)
+	s := &search{layers: n, onCPU: b.onCPU}
+	w := in.decode()
+	for _, g := range b.groups {
+		d := &in.Devices[g[0]]
+		m := in.model(d)
+		c := class{ids: g, cpu: isCPU(d.Info.ID), head: in.head(d, w.seqs)}
+		room, known := d.room()
+		room -= d.Reserve
+		fixed := d.Workspace + m.Tables
+		isExperts := g[0] == b.experts
+		if isExperts && light > 0 {
+			// What it holds for others. With its own run it holds those layers'
+			// experts too, which are not counted again below.
+			for _, l := range m.Layers[:light] {
+				room -= l.Experts
+			}
+			room -= int64(splits) * (d.Scratch.Experts + d.Workspace)
+		}
+		if c.room = float64(room); !known {
+			c.room = inf
+		}
+		c.first = fixed + d.Scratch.First + m.ends(true, false)
+		c.middle = fixed + d.Scratch.Middle
+		c.last = fixed + d.Scratch.Last + m.ends(false, true)
+		c.only = fixed + d.Scratch.Only + m.ends(true, true)
+		c.again = fixed + d.Scratch.Middle
+		c.onlyAgain = fixed + d.Scratch.First + d.Scratch.Last - d.Scratch.Only
+		if c.light = light; isExperts {
+			c.light = 0
+		}
+		c.time, c.bytes = make([]float64, n+1), make([]int64, n+1)
+		for l := range n {
+			t, bytes := b.dense[g[0]][l], m.Layers[l].Weights+b.kv[g[0]][l]
+			switch {
+			case l >= light:
+				t += b.own[g[0]][l]
+				bytes += m.Layers[l].Experts
+			case isExperts:
+				t += b.own[g[0]][l]
+			default:
+				t += b.away[g[0]][l]
+			}
+			c.time[l+1], c.bytes[l+1] = c.time[l]+t, c.bytes[l]+bytes
+		}
+		s.classes = append(s.classes, c)
+	}
+	for _, from := range b.groups {
+		var row []float64
+		for _, to := range b.groups {
+			other := to[0]
+			if to[0] == from[0] && len(to) > 1 {
+				other = to[1]
+			}
+			row = append(row, in.hop(&in.Devices[from[0]], &in.Devices[other], w.rows))
+		}
+		s.hops = append(s.hops, row)
+	}
+	return s
+}
+
+// stages names the devices of a path. A run on both sides of light becomes two
+// stages.
+func (b *builder) stages(s *search, path []run, light int) []Stage {
+	next := make([]int, len(s.classes))
+	var list []Stage
+	for i, r := range path {
+		id := b.in.Devices[s.classes[r.class].ids[next[r.class]]].Info.ID
+		next[r.class]++
+		st := Stage{Device: id, Lo: r.lo, Hi: r.hi, Embed: i == 0, Head: i == len(path)-1}
+		var experts device.ID
+		if b.experts >= 0 {
+			experts = b.in.Devices[b.experts].Info.ID
+		}
+		cut := min(light, r.hi)
+		if cut <= r.lo || id == experts || !b.in.hasExperts(r.lo, cut) {
+			list = append(list, st)
+			continue
+		}
+		rest := st
+		st.Hi, st.ExpertsOn = cut, experts
+		if cut == r.hi || !b.in.hasExperts(cut, r.hi) {
+			st.Hi = r.hi
+			list = append(list, st)
+			continue
+		}
+		st.Head, rest.Embed, rest.Lo = false, false, cut
+		list = append(list, st, rest)
+	}
+	return list
+}
+
+func isCPU(id device.ID) bool { return id.Kind == device.CPU }
