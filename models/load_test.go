@@ -45,6 +45,7 @@ func (c *counting) take(n int64) (*memory, error) {
 func (c *counting) Device() device.Device                     { return place{c: c} }
 func (c *counting) ActType() tensor.DType                     { return tensor.F32 }
 func (c *counting) KVType() tensor.DType                      { return tensor.F32 }
+func (c *counting) Layout() kernels.Layout                    { return ref.Layout{} }
 func (c *counting) NewOps(device.Stream) (kernels.Ops, error) { return nil, nil }
 
 // place is its device.

@@ -244,7 +244,7 @@ func (b *builder) search(light, splits int) *search {
 		c := class{ids: g, cpu: isCPU(d.Info.ID), head: in.head(d, w.seqs)}
 		room, known := d.room()
 		room -= d.Reserve
-		fixed := d.Workspace + m.Tables
+		fixed := d.Workspace + in.tables(m, in.context())
 		isExperts := g[0] == b.experts
 		if isExperts && light > 0 {
 			// What it holds for others. With its own run it holds those layers'

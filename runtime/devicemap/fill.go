@@ -89,6 +89,9 @@ func (in *Input) fillKV(p *Plan) error {
 		p.Reasons = append(p.Reasons, fmt.Sprintf("%d K/V blocks: enough for %d sequences of %d tokens", p.Blocks, max(in.MaxSeqs, in.fullSeqs()), context))
 	}
 	for i, s := range p.Stages {
+		if m := in.model(&in.Devices[in.index(s.Device)]); s.Hi > s.Lo { // of a context that was cut
+			p.Stages[i].Bytes.Weights -= in.tables(m, context) - in.tables(m, p.MaxContext)
+		}
 		p.Stages[i].Bytes.KV = in.kvBlock(&in.Devices[in.index(s.Device)], s.Lo, s.Hi) * int64(p.Blocks)
 	}
 	return nil

@@ -14,7 +14,7 @@ type Model struct {
 	Head       int64 // bytes of final norm and output head where the embedding is not, or is another matrix
 	TiedHead   int64 // bytes of a tied head on a stage that has the embedding: the final norm
 	Tied       bool
-	Tables     int64 // bytes that every stage with layers holds beside them: rotary tables
+	TableRow   int64 // bytes that every stage with layers holds for each position: rotary tables
 	MaxContext int   // positions the model was made for
 	Hidden     int   // elements of a token's row between stages
 	HeadMACs   int64 // multiplications of the output head for one row
@@ -167,7 +167,7 @@ func (in *Input) bytes(s Stage) (on, away Bytes) {
 		}
 	}
 	if s.Hi > s.Lo {
-		on.Weights += m.Tables
+		on.Weights += in.tables(m, in.context())
 	}
 	on.Weights += m.ends(s.Embed, s.Head)
 	if s.Split() {
@@ -178,6 +178,12 @@ func (in *Input) bytes(s Stage) (on, away Bytes) {
 		away.Activations, away.Workspace = e.Scratch.Experts, e.Workspace
 	}
 	return on, away
+}
+
+// tables is the bytes of a stage's rotary tables: two, each aligned.
+func (in *Input) tables(m *Model, positions int) int64 {
+	half := m.TableRow / 2 * int64(positions)
+	return 2 * ((half + 63) &^ 63)
 }
 
 // ends is the bytes of embedding and head.
