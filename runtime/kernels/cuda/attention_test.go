@@ -133,24 +133,26 @@ func (s *scene) prefill(window int) []byte {
 	items, n := s.items(64)
 	part, _ := s.scratch(1)
 	dst, got := s.dst()
-	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_prefill_", s.h.Dim)), [3]int{n * s.halves(), s.h.KV, 1}, 128,
+	s.launch(kernel(s.t, "attention", fmt.Sprintf("attn_prefill_%d_%s", s.h.Dim, suffix(s.act))), [3]int{n * s.halves(), s.h.KV, 1}, 128,
 		s.qkvAt, s.kAt, s.vAt, s.tables, s.pos, items, part, dst, s.stride, s.h.Q, s.h.KV, window, s.scale())
 	return got
 }
 
-// decode is attention by the kernel for few rows.
+// decode is attention by the kernel for few rows; room for more splits than
+// there are changes nothing.
 func (s *scene) decode(window int) []byte {
 	s.t.Helper()
+	splits := s.splits + s.rng.IntN(6)
 	items, n := s.items(16)
 	dst, got := s.dst()
-	var part, ml uint64
-	if s.splits > 1 {
-		part, ml = s.scratch(s.splits)
-	}
-	s.launch(kernel(s.t, "attention", fmt.Sprint("attn_split_", s.h.Dim)), [3]int{n * s.halves(), s.h.KV, (s.splits + 3) / 4}, 128,
-		s.qkvAt, s.kAt, s.vAt, s.tables, s.pos, items, part, ml, dst, s.stride, s.h.Q, s.h.KV, window, s.scale(), 0, s.splits)
-	if s.splits > 1 {
-		s.combine(part, ml, dst, window, 0, s.splits)
+	part, _ := s.alloc("part", s.rows()*s.h.Q*splits*s.h.Dim*4)
+	ml, _ := s.alloc("ml", s.halves()*s.rows()*s.h.Q*splits*8)
+	zeros := make([]byte, 4*n*s.halves()*s.h.KV)
+	arrived := s.fill("arrived", zeros)
+	s.launch(kernel(s.t, "attention", fmt.Sprintf("attn_split_%d_%s", s.h.Dim, suffix(s.act))), [3]int{n * s.halves(), s.h.KV, (splits + 3) / 4}, 128,
+		s.qkvAt, s.kAt, s.vAt, s.tables, s.pos, items, part, ml, arrived, dst, s.stride, s.h.Q, s.h.KV, window, s.scale(), splits, s.rows())
+	if s.err == nil {
+		sameBytes(s.t, "the counters", s.bytes(arrived), zeros)
 	}
 	return got
 }
@@ -221,7 +223,7 @@ var attentionCases = []attentionCase{
 }
 
 func TestAttention(t *testing.T) {
-	cases := attentionCases
+	cases := append([]attentionCase{{kernels.Heads{Q: 6, KV: 2, Dim: 32}, []int{9, 700}, []int{3, 2}, 0}}, attentionCases...)
 	if sweep {
 		for _, dim := range []int{64, 80, 96, 128, 256} {
 			for _, g := range []int{1, 4, 7, 24} {
@@ -231,14 +233,18 @@ func TestAttention(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range cases {
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			s := newScene(t, c.h, tensor.BF16, tensor.BF16, c.contexts, c.rows)
+	for i, c := range cases {
+		act, bound := tensor.BF16, 1.0/128
+		if i%2 == 0 {
+			act, bound = tensor.F32, 1.0/(1<<15)
+		}
+		t.Run(fmt.Sprintf("%+v %v", c, act), func(t *testing.T) {
+			s := newScene(t, c.h, act, tensor.BF16, c.contexts, c.rows)
 			want := s.want(c.window)
 			got := s.prefill(c.window)
-			near(t, "prefill", decode(s.act, got), want, s.act, func(int) float64 { return 1.0 / 128 })
+			near(t, "prefill", decode(s.act, got), want, s.act, func(int) float64 { return bound })
 			sameBytes(t, "decode", s.decode(c.window), got)
-			size := c.h.Q * c.h.Dim * 2
+			size := c.h.Q * c.h.Dim * act.Bits() / 8
 			for _, r := range []int{0, s.rows() / 2, s.rows() - 1} {
 				o := s.one(r)
 				sameBytes(t, fmt.Sprintf("row %d decoded alone", r), o.decode(c.window), got[r*size:(r+1)*size])

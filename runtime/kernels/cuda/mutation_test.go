@@ -50,9 +50,10 @@ var scenarios = map[string]func(d *gpu){
 			d.put("cos", encode(tensor.F32, d.random(64, 1))), d.put("sin", encode(tensor.F32, d.random(64, 1))),
 			d.ints("positions", []int32{1}), d.ints("slots", []int32{1}), uint64(0), uint64(0), 1, 1, 64, 20, float32(1e-6))
 	},
-	"attn_prefill_64":    func(d *gpu) { d.mutantAttention(64, (*scene).prefill) },
-	"attn_prefill_256":   func(d *gpu) { d.mutantAttention(256, (*scene).prefill) },
-	"attn_any_bf16_bf16": func(d *gpu) { d.mutantAttention(64, (*scene).any) },
+	"attn_prefill_64_bf16": func(d *gpu) { d.mutantAttention(64, (*scene).prefill) },
+	"attn_prefill_256_f32": func(d *gpu) { d.mutantAttention(256, (*scene).prefill) },
+	"attn_split_64_f32":    func(d *gpu) { d.mutantAttention(64, (*scene).decode) },
+	"attn_any_bf16_bf16":   func(d *gpu) { d.mutantAttention(64, (*scene).any) },
 }
 
 func (d *gpu) mutantProduct(f kernels.Format, act tensor.DType, m int) {
@@ -63,7 +64,11 @@ func (d *gpu) mutantProduct(f kernels.Format, act tensor.DType, m int) {
 }
 
 func (d *gpu) mutantAttention(dim int, run func(*scene, int) []byte) {
-	s := newScene(d.t, kernels.Heads{Q: 2, KV: 1, Dim: dim}, tensor.BF16, tensor.BF16, []int{150}, []int{20})
+	act := tensor.BF16
+	if d.mutant != nil && strings.HasSuffix(d.mutant.Name(), "_f32") {
+		act = tensor.F32
+	}
+	s := newScene(d.t, kernels.Heads{Q: 2, KV: 1, Dim: dim}, act, tensor.BF16, []int{150}, []int{20})
 	s.mutant = d.mutant
 	run(s, 0)
 	d.err = s.err
@@ -134,10 +139,11 @@ func TestMutations(t *testing.T) {
 		{"gemm of q4 without its wait", "gemm", "gemm_q4_f32", `wait_group`, 0, drop, flight},
 		{"gemm of q4 without its barrier", "gemm", "gemm_q4_f32", `bar\.sync`, 0, drop, append(flight, shared...)},
 		{"rotary without its barrier", "rotary", "rotary_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
-		{"prefill without its wait", "attention", "attn_prefill_64", `wait_group`, 0, drop, flight},
-		{"prefill without its barrier", "attention", "attn_prefill_64", `bar\.sync`, 0, drop, append(flight, shared...)},
-		{"prefill that reads positions never written", "attention", "attn_prefill_64", `cp\.async\.cg.*16,%r`, 2, swap(`,%r\d+;`, ",16;"), []ptx.FaultKind{ptx.FaultUninitialised}},
-		{"prefill of wide heads without its wait", "attention", "attn_prefill_256", `wait_group`, 0, drop, flight},
+		{"prefill without its wait", "attention", "attn_prefill_64_bf16", `wait_group`, 0, drop, flight},
+		{"prefill without its barrier", "attention", "attn_prefill_64_bf16", `bar\.sync`, 0, drop, append(flight, shared...)},
+		{"prefill that reads positions never written", "attention", "attn_prefill_64_bf16", `cp\.async\.cg.*16,%r`, 2, swap(`,%r\d+;`, ",16;"), []ptx.FaultKind{ptx.FaultUninitialised}},
+		{"prefill of wide heads without its wait", "attention", "attn_prefill_256_f32", `wait_group`, 0, drop, flight},
+		{"decode without the barrier before merging", "attention", "attn_split_64_f32", `bar\.sync`, 0, drop, []ptx.FaultKind{ptx.FaultRace, ptx.FaultUninitialised}},
 		{"any without its barrier", "attention", "attn_any_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
 	} {
 		d := newGPU(t)

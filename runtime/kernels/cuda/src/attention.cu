@@ -7,12 +7,14 @@
 // same bits whether it is decoded alone or sits in a chunk of a prompt. Pages
 // that a row does not see change nothing in it.
 //
-// The tensor-core kernels (attn_split, attn_prefill) take bf16 queries and
+// The tensor-core kernels (attn_split, attn_prefill) take bf16 pages, and
+// queries in bf16 or f32. What is f32 is cut into two bf16 parts, queries and
+// probabilities alike, whose products are added: far below the rounding of the
 // pages. A warp takes 16 flat rows: flat row f of a sequence and K/V head is
 // query f/G, Q head kv·G + f%G, with G = Q/KV. A work item is 4 ints: the
 // sequence's row of tables, its first row in the batch, the item's first flat
 // row, and how many flat rows the sequence has (its rows × G).
-#include "common.h"
+#include "weight.h"
 
 #define DEVM __attribute__((device, always_inline))
 #define PAGE 16
@@ -21,8 +23,8 @@
 
 struct alignas(8) Pair { float m, l; };  // a split's largest score and sum
 
-struct Args {
-  const bf16* qkv;
+template <typename X> struct Args {
+  const X* qkv;
   const bf16* k;
   const bf16* v;
   const int* tables;  // [S, stride] pages of each sequence
@@ -30,7 +32,8 @@ struct Args {
   const int* items;
   float* part;   // scratch, see the kernels
   Pair* ml;      // scratch
-  bf16* dst;     // [T, Q·dim]
+  int* arrived;  // scratch
+  X* dst;        // [T, Q·dim]
   int stride, Q, KV, window;
   float scale;  // times log2 e
 };
@@ -46,13 +49,17 @@ DEV void merge(Pair& t, Pair n, float (&f)[2]) {
 DEV float mergeSum(float t, float n, const float (&f)[2]) { return fma(t, f[0], n * f[1]); }
 
 // A load that stays where it is written, not hoisted out of the loop over pages.
-DEV V4 load16(const bf16* p) {
+DEV V4 load16(const void* p) {
   V4 v;
   asm volatile("ld.global.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
   return v;
 }
 
 template <int N> struct Int { static const int value = N; };
+
+// Two neighbours of a result.
+DEV void put2(bf16* p, float x, float y) { *(u32*)p = pack2(x, y); }
+DEV void put2(f32* p, float x, float y) { *(V2*)p = {asu(x), asu(y)}; }
 
 // How a lane's sums lie: tiles of 8 columns come in groups of 8, then 4, 2 and
 // 1, as wide as a lane's load of V: column c of tile j of a group of n from
@@ -66,14 +73,15 @@ template <int D, typename F> DEV void eachGroup(F f) {
 // 16 rows of one warp: lane 4g+t holds rows g and g+8. Heads of 256 are done in
 // halves, whose sums fit into registers: a block takes the scores of all D
 // elements, and of the values the V elements from v0 on.
-template <int D> struct Rows {
+template <int D, typename X> struct Rows {
   static const int V = D > 128 ? D / 2 : D;
+  static const int P = __is_same(X, f32) ? 2 : 1;  // parts of queries and probabilities
   float o[V / 8][4], m[2], l[2];
   int v0;
   int qpos[2];     // positions of the two rows
   static const bool keep = D <= 128;  // the queries in registers; else they are read for each page
-  u32 q[keep ? D / 16 : 1][4];
-  const bf16* qp[2];  // the two rows' queries, or null for zeros
+  u32 q[P][keep ? D / 16 : 1][4];
+  const X* qp[2];  // the two rows' queries, or null for zeros
 
   DEVM void reset() {
     UNROLL for (int i = 0; i < V / 8; i++) UNROLL for (int e = 0; e < 4; e++) o[i][e] = 0;
@@ -82,7 +90,7 @@ template <int D> struct Rows {
 
   // Reads the queries of flat rows f0+g and f0+g+8. Rows past the last are
   // zero, at the last's position.
-  DEVM void load(const Args& a, int row0, int f0, int flats, int kv) {
+  DEVM void load(const Args<X>& a, int row0, int f0, int flats, int kv) {
     int g = (tid & 31) >> 2, G = a.Q / a.KV;
     UNROLL for (int h = 0; h < 2; h++) {
       int f = f0 + g + 8 * h;
@@ -91,22 +99,43 @@ template <int D> struct Rows {
       qpos[h] = a.pos[row0 + f / G];
       qp[h] = in ? a.qkv + (i64)(row0 + f / G) * (a.Q + 2 * a.KV) * D + (kv * G + f % G) * D : nullptr;
     }
-    if constexpr (keep) UNROLL for (int k = 0; k < (D + 16) / 32; k++) queries(k, &q[2 * k]);
+    if constexpr (keep) UNROLL for (int k = 0; k < (D + 16) / 32; k++) {
+      u32 now[P][2][4];
+      queries(k, now);
+      UNROLL for (int p = 0; p < P; p++) UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++)
+        if (2 * k + i < D / 16) q[p][2 * k + i][e] = now[p][i][e];
+    }
   }
 
   // The queries' elements 32k..32k+31, as two steps of an mma; of the last 16
   // where there are no more.
-  DEVM void queries(int k, u32 (*a)[4]) {
+  DEVM void queries(int k, u32 (&a)[P][2][4]) {
     int t = tid & 3;
     UNROLL for (int h = 0; h < 2; h++) {
-      if (32 * k + 16 < D) {
-        V4 w = {0, 0, 0, 0};
-        if (qp[h]) w = load16(qp[h] + 32 * k + 8 * t);
-        a[0][h] = w.x, a[0][2 + h] = w.y, a[1][h] = w.z, a[1][2 + h] = w.w;
-      } else {
-        V2 w = {0, 0};
-        if (qp[h]) w = *(const V2*)(qp[h] + 32 * k + 4 * t);
-        a[0][h] = w.x, a[0][2 + h] = w.y;
+      u32 w[P][4] = {};
+      const bool wide = 32 * k + 16 < D;
+      const int n = wide ? 8 : 4;  // elements of this lane
+      if (qp[h]) {
+        const X* x = qp[h] + 32 * k + n * t;
+        if constexpr (P == 1) {
+          if (wide) {
+            V4 v = load16(x);
+            w[0][0] = v.x, w[0][1] = v.y, w[0][2] = v.z, w[0][3] = v.w;
+          } else {
+            V2 v = *(const V2*)x;
+            w[0][0] = v.x, w[0][1] = v.y;
+          }
+        } else {
+          UNROLL for (int i = 0; i < n / 4; i++) {
+            V4 v = load16(x + 4 * i);
+            cut2<P>(asf(v.x), asf(v.y), &w[0][2 * i], 4);
+            cut2<P>(asf(v.z), asf(v.w), &w[0][2 * i + 1], 4);
+          }
+        }
+      }
+      UNROLL for (int p = 0; p < P; p++) {
+        a[p][0][h] = w[p][0], a[p][0][2 + h] = w[p][1];
+        a[p][1][h] = w[p][2], a[p][1][2 + h] = w[p][3];
       }
     }
   }
@@ -117,21 +146,27 @@ template <int D> struct Rows {
     int lane = tid & 31, g = lane >> 2, t = lane & 3;
     float s[2][4] = {};
     UNROLL for (int k = 0; k < (D + 16) / 32; k++) {
-      u32 again[2][4];
-      if constexpr (!keep) queries(k, again);
-      u32(*a)[4] = keep ? &q[keep ? 2 * k : 0] : again;
+      u32 a[P][2][4];
+      if constexpr (keep) {
+        UNROLL for (int x = 0; x < P; x++) UNROLL for (int i = 0; i < 2; i++) UNROLL for (int e = 0; e < 4; e++)
+          a[x][i][e] = 2 * k + i < D / 16 ? q[x][2 * k + i][e] : 0;
+      } else {
+        queries(k, a);
+      }
       UNROLL for (int j = 0; j < 2; j++) {
         const bf16* p = kAt(8 * j + g) + 32 * k;
         bool in = have(8 * j + g);
         if (32 * k + 16 < D) {
           V4 w = {0, 0, 0, 0};
           if (in) w = *(const V4*)(p + 8 * t);
-          mma(s[j], a[0][0], a[0][1], a[0][2], a[0][3], w.x, w.y);
-          mma(s[j], a[1][0], a[1][1], a[1][2], a[1][3], w.z, w.w);
+          UNROLL for (int x = 0; x < P; x++) {
+            mma(s[j], a[x][0][0], a[x][0][1], a[x][0][2], a[x][0][3], w.x, w.y);
+            mma(s[j], a[x][1][0], a[x][1][1], a[x][1][2], a[x][1][3], w.z, w.w);
+          }
         } else {
           V2 w = {0, 0};
           if (in) w = *(const V2*)(p + 4 * t);
-          mma(s[j], a[0][0], a[0][1], a[0][2], a[0][3], w.x, w.y);
+          UNROLL for (int x = 0; x < P; x++) mma(s[j], a[x][0][0], a[x][0][1], a[x][0][2], a[x][0][3], w.x, w.y);
         }
       }
     }
@@ -156,7 +191,12 @@ template <int D> struct Rows {
       l[h] = fma(l[h], f, sum);
       UNROLL for (int i = 0; i < V / 8; i++) o[i][2 * h] *= f, o[i][2 * h + 1] *= f;
     }
-    u32 a0 = pack2(s[0][0], s[0][1]), a1 = pack2(s[0][2], s[0][3]), a2 = pack2(s[1][0], s[1][1]), a3 = pack2(s[1][2], s[1][3]);
+    u32 pr[P][4];
+    UNROLL for (int i = 0; i < 4; i++) {
+      float x = s[i >> 1][2 * (i & 1)], y = s[i >> 1][2 * (i & 1) + 1];
+      if constexpr (P == 1) pr[0][i] = pack2(x, y);
+      else cut2<P>(x, y, &pr[0][i], 4);
+    }
     const bf16* vp[4];
     bool in[4];
     UNROLL for (int i = 0; i < 4; i++) {
@@ -182,7 +222,8 @@ template <int D> struct Rows {
       }
       UNROLL for (int j = 0; j < n; j++) {
         u32 pick = j & 1 ? 0x7632 : 0x5410;
-        mma(o[base / 8 + j], a0, a1, a2, a3, prmt(w[0][j / 2], w[1][j / 2], pick), prmt(w[2][j / 2], w[3][j / 2], pick));
+        u32 b0 = prmt(w[0][j / 2], w[1][j / 2], pick), b1 = prmt(w[2][j / 2], w[3][j / 2], pick);
+        UNROLL for (int x = 0; x < P; x++) mma(o[base / 8 + j], pr[x][0], pr[x][1], pr[x][2], pr[x][3], b0, b1);
       }
     });
   }
@@ -207,53 +248,99 @@ template <int D> struct Rows {
   }
 
   // dst = sums / l.
-  DEVM void finish(int h, float sum, bf16* dst) {
+  DEVM void finish(int h, float sum, X* dst) {
     float inv = 1.0f / sum;
-    eachPair(h, [&](int d, float x, float y) INLINE { *(u32*)(dst + d) = pack2(x * inv, y * inv); });
+    eachPair(h, [&](int d, float x, float y) INLINE { put2(dst + d, x * inv, y * inv); });
   }
 };
 
-// Few rows: each warp of a block takes one split, from split0 on. Grid
-// (items of 16 flat rows, twice for a dim of 256; KV; ⌈splits/4⌉), 128 threads. If splits is 1, dst is
-// written; else part [T, Q, splits, D] and ml [T, Q, splits], for attn_combine.
-template <int D> DEV void split(const Args& a, int split0, int splits) {
-  const int halves = D / Rows<D>::V;
+// A load of what other blocks have written.
+DEV float fresh(const float* p) {
+  float v;
+  asm volatile("ld.volatile.global.f32 %0,[%1];" : "=f"(v) : "l"(p) : "memory");
+  return v;
+}
+
+// Few rows: each warp of a block takes one split of 128 positions. Grid (items
+// of 16 flat rows, twice for a dim of 256; KV; ⌈splits/4⌉), 128 threads; splits
+// bounds those of the longest context. Where an item's rows see one split, dst
+// is written; else part [T, Q, splits, D] and ml [halves, T·Q·splits], and
+// whichever of an item's blocks comes last merges them, in order. arrived has a
+// zero for each item and K/V head, and is left so.
+template <int D, typename X> DEV void split(const Args<X>& a, int splits, int rows) {
+  typedef Rows<D, X> R;
+  SHARED int turn;
+  const int halves = D / R::V;
   const int* it = a.items + 4 * (bidx / halves);
   int kv = bidy, sp = bidz * 4 + (tid >> 5), lane = tid & 31, G = a.Q / a.KV;
-  if (sp >= splits) return;
-  Rows<D> r;
-  r.v0 = bidx % halves * Rows<D>::V;
-  r.reset();
-  r.load(a, it[1], it[2], it[3], kv);
   int lastFlat = mini(it[2] + 15, it[3] - 1);
   int lastPos = a.pos[it[1] + lastFlat / G], firstPos = a.pos[it[1] + it[2] / G];
   int seen = a.window ? maxi(0, firstPos - a.window + 1) : 0;
-  int from = (split0 + sp) * SPLIT, to = mini(from + SPLIT, lastPos + 1);
-  if (from >= to || from + SPLIT <= seen) return;
-  const int* table = a.tables + (i64)it[0] * a.stride;
-  for (int p0 = maxi(from, seen & ~(PAGE - 1)); p0 < to; p0 += PAGE) {
-    i64 at = ((i64)table[p0 / PAGE] * a.KV + kv) * PAGE * D;
-    r.page(p0, a.window, a.scale, [&](int i) INLINE { return p0 + i <= lastPos; },
-           [&](int i) INLINE { return a.k + at + i * D; },
-           [&](int i) INLINE { return a.v + at + i * D + r.v0; });
-  }
-  UNROLL for (int h = 0; h < 2; h++) {
-    int f = it[2] + (lane >> 2) + 8 * h;
-    Pair st = r.state(h);
-    if (f >= it[3]) continue;  // bounds
-    i64 to = (i64)(it[1] + f / G) * a.Q + kv * G + f % G;
-    if (splits == 1) {
-      r.finish(h, st.l, a.dst + to * D);
-      continue;
+  int first = seen / SPLIT, last = lastPos / SPLIT;  // splits of the item
+  if (bidz < first / 4 || bidz > last / 4) return;
+  Pair* ml = a.ml + (i64)(bidx % halves) * rows * a.Q * splits;
+  const int v0 = bidx % halves * R::V;
+  if (sp >= first && sp <= last) {
+    R r;
+    r.v0 = v0;
+    r.reset();
+    r.load(a, it[1], it[2], it[3], kv);
+    int from = sp * SPLIT, to = mini(from + SPLIT, lastPos + 1);
+    const int* table = a.tables + (i64)it[0] * a.stride;
+    for (int p0 = maxi(from, seen & ~(PAGE - 1)); p0 < to; p0 += PAGE) {
+      i64 at = ((i64)table[p0 / PAGE] * a.KV + kv) * PAGE * D;
+      r.page(p0, a.window, a.scale, [&](int i) INLINE { return p0 + i <= lastPos; },
+             [&](int i) INLINE { return a.k + at + i * D; },
+             [&](int i) INLINE { return a.v + at + i * D + r.v0; });
     }
-    to = to * splits + sp;
-    if ((lane & 3) == 0 && r.v0 == 0) a.ml[to] = st;
-    r.eachPair(h, [&](int d, float x, float y) INLINE { *(V2*)(a.part + to * D + d) = {asu(x), asu(y)}; });
+    UNROLL for (int h = 0; h < 2; h++) {
+      int f = it[2] + (lane >> 2) + 8 * h;
+      Pair st = r.state(h);
+      if (f >= it[3]) continue;  // bounds
+      i64 to = (i64)(it[1] + f / G) * a.Q + kv * G + f % G;
+      if (first == last) {
+        r.finish(h, st.l, a.dst + to * D);
+        continue;
+      }
+      to = to * splits + sp;
+      if ((lane & 3) == 0) ml[to] = st;
+      r.eachPair(h, [&](int d, float x, float y) INLINE { *(V2*)(a.part + to * D + d) = {asu(x), asu(y)}; });
+    }
+  }
+  if (first == last) return;
+  SYNC();  // barrier: the block's results are written
+  int want = last / 4 - first / 4 + 1;
+  if (want > 1) {
+    if (tid == 0) {
+      int* mine = a.arrived + bidx * a.KV + kv;
+      int n;
+      asm volatile("fence.acq_rel.gpu;" ::: "memory");
+      asm volatile("atom.global.add.u32 %0,[%1],1;" : "=r"(n) : "l"(mine) : "memory");
+      turn = n;
+      if (n == want - 1) *mine = 0;
+    }
+    SYNC();  // barrier: turn is known
+    if (turn != want - 1) return;
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  }
+  for (int i = tid; i < 16 * R::V; i += 128) {
+    int f = it[2] + i / R::V, d = v0 + i % R::V;
+    if (f >= it[3]) return;  // bounds
+    int row = it[1] + f / G, p = a.pos[row], from = a.window ? maxi(0, p - a.window + 1) / SPLIT : 0;
+    i64 to = (i64)row * a.Q + kv * G + f % G, s = to * splits + from;
+    Pair t = {fresh(&ml[s].m), fresh(&ml[s].l)};
+    float o = fresh(a.part + s * D + d);
+    for (int n = from + 1; n <= p / SPLIT; n++) {
+      s++;
+      float x[2];
+      merge(t, Pair{fresh(&ml[s].m), fresh(&ml[s].l)}, x);
+      o = mergeSum(o, fresh(a.part + s * D + d), x);
+    }
+    put(a.dst + to * D + d, o * (1.0f / t.l));
   }
 }
 
-// Merges the splits that a row sees: of part, ml as attn_split or attn_any left
-// them. Grid (T, Q), 128 threads.
+// Merges the splits that a row sees: of part, ml as attn_any left them. Grid (T, Q), 128 threads.
 template <typename X>
 DEV void combine(const float* part, const Pair* ml, const int* pos, X* dst, int dim, int window, int split0, int splits) {
   int p = pos[bidx], from = window ? maxi(0, p - window + 1) / SPLIT : 0;
@@ -282,14 +369,15 @@ GLOBAL BOUNDS(128) attn_combine_f32(const float* part, const Pair* ml, const int
 // see, which come by asynchronous copies, two pages in flight. Grid (items of
 // 64 flat rows, twice for a dim of 256; KV), 128 threads. part [T, Q, D] is scratch for the sums of the
 // splits so far; it is used only where a block sees more than one.
-template <int D> DEV void prefill(const Args& a) {
-  const int KS = D + (64 - 2 * D % 128 + 128) % 128 / 2, V = Rows<D>::V, VS = V + (16 - 2 * V % 128 + 128) % 128 / 2;  // against bank conflicts
+template <int D, typename X> DEV void prefill(const Args<X>& a) {
+  typedef Rows<D, X> R;
+  const int KS = D + (64 - 2 * D % 128 + 128) % 128 / 2, V = R::V, VS = V + (16 - 2 * V % 128 + 128) % 128 / 2;  // against bank conflicts
   SHARED16 bf16 sk[2][PAGE][KS];
   SHARED16 bf16 sv[2][PAGE][VS];
   const int* it = a.items + 4 * (bidx / (D / V));
   int kv = bidy, warp = tid >> 5, lane = tid & 31, G = a.Q / a.KV;
   int flats = it[3], f0 = it[2] + warp * 16;
-  Rows<D> r;
+  R r;
   r.v0 = bidx % (D / V) * V;
   r.reset();
   r.load(a, it[1], f0, flats, kv);
@@ -341,7 +429,7 @@ template <int D> DEV void prefill(const Args& a) {
           V2 old = *(const V2*)(mine + d);
           u = mergeSum(asf(old.x), u, x), v = mergeSum(asf(old.y), v, x);
         }
-        if (end) *(u32*)(a.dst + to + d) = pack2(u * inv, v * inv);
+        if (end) put2(a.dst + to + d, u * inv, v * inv);
         else *(V2*)(mine + d) = {asu(u), asu(v)};
       });
     }
@@ -350,22 +438,31 @@ template <int D> DEV void prefill(const Args& a) {
   }
 }
 
-#define ATTN(D)                                                                                                            \
-  GLOBAL BOUNDS2(128, 2) attn_split_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,        \
-                                    const int* items, float* part, Pair* ml, bf16* dst, int stride, int q, int kv,           \
-                                    int window, float scale, int split0, int splits) {                                      \
-    split<D>(Args{qkv, k, v, tables, pos, items, part, ml, dst, stride, q, kv, window, scale * 1.44269504f}, split0, splits); \
+#define ATTN(D, X)                                                                                                          \
+  GLOBAL BOUNDS2(128, 2) attn_split_##D##_##X(const X* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos, \
+                                              const int* items, float* part, Pair* ml, int* arrived, X* dst, int stride,     \
+                                              int q, int kv, int window, float scale, int splits, int rows) {                \
+    split<D, X>(Args<X>{qkv, k, v, tables, pos, items, part, ml, arrived, dst, stride, q, kv, window, scale * 1.44269504f},   \
+                splits, rows);                                                                                               \
   }                                                                                                                          \
-  GLOBAL BOUNDS2(128, 2) attn_prefill_##D(const bf16* qkv, const bf16* k, const bf16* v, const int* tables, const int* pos,      \
-                                      const int* items, float* part, bf16* dst, int stride, int q, int kv, int window,       \
-                                      float scale) {                                                                         \
-    prefill<D>(Args{qkv, k, v, tables, pos, items, part, nullptr, dst, stride, q, kv, window, scale * 1.44269504f});         \
+  GLOBAL BOUNDS2(128, 2) attn_prefill_##D##_##X(const X* qkv, const bf16* k, const bf16* v, const int* tables,               \
+                                                const int* pos, const int* items, float* part, X* dst, int stride, int q,    \
+                                                int kv, int window, float scale) {                                           \
+    prefill<D, X>(Args<X>{qkv, k, v, tables, pos, items, part, nullptr, nullptr, dst, stride, q, kv, window,                 \
+                          scale * 1.44269504f});                                                                             \
   }
-ATTN(64)
-ATTN(80)
-ATTN(96)
-ATTN(128)
-ATTN(256)
+ATTN(32, bf16)
+ATTN(64, bf16)
+ATTN(80, bf16)
+ATTN(96, bf16)
+ATTN(128, bf16)
+ATTN(256, bf16)
+ATTN(32, f32)
+ATTN(64, f32)
+ATTN(80, f32)
+ATTN(96, f32)
+ATTN(128, f32)
+ATTN(256, f32)
 
 #define MAXDIM 256
 

@@ -1,4 +1,5 @@
 // Matrix products with few rows (M ≤ 8): bound by reading the weight once.
+#include "act.h"
 #include "weight.h"
 
 #define TILES 2  // rows of tiles a block takes: 32 outputs
@@ -29,26 +30,32 @@ template <typename X> DEV void loadAct(const X* x, int g, int k, int m, int K, H
 
 // dst[M,N] (+)= x[M,K] · w + bias. Grid ⌈N/32⌉ blocks of 256 threads: each
 // warp sums one run of inputs.
+//
+// With flag 4 the outputs are the gates, then the ups of an MLP, N/2 of each, a
+// multiple of 16; then a block takes 16 of both, and gated [M, N/2] becomes their
+// gated product as well, from dst's values as they are stored. Grid N/32.
 template <typename W, typename X>
-DEV void gemv(const V4* w, const u16* s, const X* x, Out o, int m, int K) {
+DEV void gemv(const V4* w, const u16* s, const X* x, Out o, int m, int K, X* gated, int kind) {
   SHARED16 float part[RUNS][TILES][32][4];
   const int words = pairWords<W>();
   int warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
   int pairs = (K + 63) / 64, run = (pairs + RUNS - 1) / RUNS;
   int from = mini(warp * run, pairs), to = mini(from + run, pairs);
-  int rows = (o.n + 15) / 16, rt0 = bidx * TILES, have = mini(TILES, rows - rt0);
+  const bool gates = o.flags & 4;
+  int rows = (o.n + 15) / 16, rt0 = gates ? bidx : bidx * TILES, next = gates ? rows / 2 : 1;  // rows of tiles
+  int have = mini(TILES, rows - rt0);
   float acc[TILES][4] = {};
   for (int u = from; u < to; u++) {
     V4 raw[TILES][words];
     UNROLL for (int r = 0; r < TILES; r++) {
       UNROLL for (int i = 0; i < words; i++) {
         raw[r][i] = {0, 0, 0, 0};
-        if (r < have) raw[r][i] = w[(((i64)(rt0 + r) * pairs + u) * words + i) * 32 + lane];
+        if (r < have) raw[r][i] = w[(((i64)(rt0 + r * next) * pairs + u) * words + i) * 32 + lane];
       }
     }
     // Lane 4g+t reads the scales of tile t of the four.
     u32 sc4 = 0;
-    if (weight<W>::scaled && (t >> 1) < have) sc4 = scales(s, ((i64)(rt0 + (t >> 1)) * pairs + u) * 2 + (t & 1), g);
+    if (weight<W>::scaled && (t >> 1) < have) sc4 = scales(s, ((i64)(rt0 + (t >> 1) * next) * pairs + u) * 2 + (t & 1), g);
     UNROLL for (int h = 0; h < 2; h++) {
       Half xs[act<X>::parts];
       loadAct<X>(x, g, 64 * u + 32 * h + 8 * t, m, K, xs);
@@ -64,18 +71,21 @@ DEV void gemv(const V4* w, const u16* s, const X* x, Out o, int m, int K) {
   UNROLL for (int r = 0; r < TILES; r++) *(V4*)part[warp][r][lane] = {asu(acc[r][0]), asu(acc[r][1]), asu(acc[r][2]), asu(acc[r][3])};
   SYNC();
   // Thread: output tid%32 of the block's, row tid/32.
-  int n = tid & 31, row = tid >> 5, nn = rt0 * 16 + n;
+  int n = tid & 31, row = tid >> 5, nn = (rt0 + (n >> 4) * next) * 16 + (n & 15);
   if (row >= m || nn >= o.n) return;  // bounds
   int r = n >> 4, l = (n & 7) * 4 + (row >> 1), e = (n >> 3 & 1) * 2 + (row & 1);
   float v = 0;
   UNROLL for (int i = 0; i < RUNS; i++) v += part[i][r][l][e];
-  finish<X>(o, row, nn, v);
+  v = finish<X>(o, row, nn, v);
+  if (!gates) return;
+  float up = shx(v, 16);
+  if (n < 16) put(gated + (i64)row * (o.n / 2) + nn, activate(v, kind) * up);
 }
 
 #define GEMV(W, X)                                                                                                       \
   GLOBAL BOUNDS(256) gemv_##W##_##X(const V4* w, const u16* s, const X* x, void* dst, const float* bias, int m, int n,    \
-                                    int k, int flags) {                                                                  \
-    gemv<W, X>(w, s, x, Out{dst, bias, flags, n}, m, k);                                                                  \
+                                    int k, int flags, X* gated, int kind) {                                                \
+    gemv<W, X>(w, s, x, Out{dst, bias, flags, n}, m, k, gated, kind);                                                       \
   }
 GEMV(bf16, bf16)
 GEMV(f16, bf16)

@@ -172,20 +172,21 @@ DEV void actParts(f32, V4 a, V4 b, Half (&x)[3]) {
 struct Out {
   void* dst;          // [T, N]
   const float* bias;  // [N], or null
-  int flags;          // 1: add to what dst holds; 2: dst is f32 whatever X is
+  int flags;          // 1: add to what dst holds; 2: dst is f32 whatever X is; 4: see gemv
   int n;
 };
 
-template <typename X> DEV void finish(const Out& o, int row, int n, float v) {
+// Stores one result and gives its value as it is stored.
+template <typename X> DEV float finish(const Out& o, int row, int n, float v) {
   i64 at = (i64)row * o.n + n;
   if (o.bias) v += o.bias[n];
   if (o.flags & 2 || __is_same(X, f32)) {
     float* d = (float*)o.dst + at;
     if (o.flags & 1) v += *d;
-    *d = v;
-    return;
+    return *d = v;
   }
   X* d = (X*)o.dst + at;
   if (o.flags & 1) v += tof(*d);
   put(d, v);
+  return tof(*d);
 }
