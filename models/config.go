@@ -231,12 +231,17 @@ func (c *ConfigFile) list(key string) []jsontext.Value {
 }
 
 // IDs reads a token id or a list of them, nil when absent.
-func (c *ConfigFile) IDs(key string) []int32 {
+func (c *ConfigFile) IDs(key string) []int32 { return c.numbers(key, "a token id") }
+
+// Layers reads a list of layers by their numbers, nil when absent.
+func (c *ConfigFile) Layers(key string) []int32 { return c.numbers(key, "a layer's number") }
+
+func (c *ConfigFile) numbers(key, what string) []int32 {
 	var out []int32
 	for _, v := range c.list(key) {
 		n, err := strconv.ParseInt(string(v), 10, 32)
 		if err != nil || n < 0 {
-			c.Fail(key, "has the value %s, want a token id", text(v))
+			c.Fail(key, "has the value %s, want %s", text(v), what)
 			return nil
 		}
 		out = append(out, int32(n))

@@ -26,6 +26,7 @@ func TestPublishedConfigs(t *testing.T) {
 		HeadDim     int   `json:"head_dim"`
 		KVHeads     int   `json:"kv_heads"`
 		LayerParams int64 `json:"layer_params"`
+		Active      int64 `json:"active_params"` // of a mixture of experts; else 0
 		Vocab       int
 		Config      json.RawMessage
 	}
@@ -33,7 +34,7 @@ func TestPublishedConfigs(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &list)
 	}
-	if err != nil || len(list) < 19 {
+	if err != nil || len(list) < 23 {
 		t.Fatalf("%d configs, %v", len(list), err)
 	}
 	for _, c := range list {
@@ -47,19 +48,25 @@ func TestPublishedConfigs(t *testing.T) {
 			if cfg.Tied != c.Tied || cfg.Layers != c.Layers || cfg.Heads.Dim != c.HeadDim || cfg.Heads.KV != c.KVHeads || cfg.VocabSize != c.Vocab {
 				t.Errorf("%+v", cfg)
 			}
-			var total, layer0 int64
+			var total, layer0, experts int64
 			for _, s := range m.Tensors() {
 				n := int64(1)
 				for _, d := range s.Shape {
 					n *= int64(d)
 				}
 				total += n
+				if strings.Contains(s.Name, ".experts.") {
+					experts += n
+				}
 				if s.Layer == 0 {
 					layer0 += n
 				}
 			}
 			if total != c.Params || layer0 != c.LayerParams {
 				t.Errorf("%d parameters, %d in a layer; want %d, %d", total, layer0, c.Params, c.LayerParams)
+			}
+			if c.Active > 0 && total-experts+experts/int64(cfg.Experts)*int64(cfg.ExpertsPerToken) != c.Active {
+				t.Errorf("%d of %d experts of a token: %d parameters of all experts, want %d active", cfg.ExpertsPerToken, cfg.Experts, experts, c.Active)
 			}
 			if len(cfg.StopIDs) == 0 || cfg.MaxPositions < 2048 {
 				t.Errorf("stop ids %v, %d positions", cfg.StopIDs, cfg.MaxPositions)
@@ -118,7 +125,7 @@ func TestConfigFaults(t *testing.T) {
 		{"llama_tied", "attention_bias", false, `k_proj.bias" has no place in the model that config.json describes`},
 		{"llama_tied", "mlp_bias", false, `down_proj.bias" has no place in the model`},
 		{"llama", "quantization_config", map[string]any{"quant_method": "fp8"}, `quantization_config has quant_method "fp8"`},
-		{"llama", "architectures", []string{"GemmaForCausalLM"}, `architecture "GemmaForCausalLM" (model_type "llama") is not supported; supported are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM`},
+		{"llama", "architectures", []string{"GemmaForCausalLM"}, `architecture "GemmaForCausalLM" (model_type "llama") is not supported; supported are LlamaForCausalLM, MistralForCausalLM, MixtralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM`},
 		{"llama", "architectures", []string{"MistralForCausalLM"}, `model_type is "llama", but architectures[0] "MistralForCausalLM" is of type mistral`},
 		{"llama", "architectures", []int{1}, "architectures has the entry 1, want a string"},
 		{"llama", "model_type", "frob", `model_type is "frob", but architectures[0] "LlamaForCausalLM" is of type llama`},
@@ -129,6 +136,18 @@ func TestConfigFaults(t *testing.T) {
 		{"qwen2", "layer_types", []string{"full_attention", "full_attention", "linear_attention"}, `layer_types has "linear_attention" at layer 2`},
 		{"qwen2", "layer_types", []string{"full_attention", "sliding_attention", "full_attention"}, "layer_types has sliding_attention at layer 1, but no sliding window is set"},
 		{"qwen2", "use_mrope", true, "use_mrope is true"},
+		{"mixtral", "num_local_experts", 0, "num_local_experts is 0, outside 1 to"},
+		{"mixtral", "num_local_experts", 5000, "num_local_experts is 5000, outside 1 to 1024"},
+		{"mixtral", "num_local_experts", 3, `block_sparse_moe.gate.weight" has shape [4 64], but config.json calls for [3 64]`},
+		{"mixtral", "num_local_experts", 5, `tensor "model.layers.0.block_sparse_moe.experts.4.w1.weight" of shape [96 64] is missing`},
+		{"mixtral", "num_experts_per_tok", 5, "num_experts_per_tok is 5, but num_local_experts is 4"},
+		{"mixtral", "num_experts_per_tok", 0, "num_experts_per_tok is 0, outside 1 to 32"},
+		{"mixtral", "intermediate_size", 64, `experts.0.w1.weight" has shape [96 64], but config.json calls for [64 64]`},
+		{"qwen3_moe", "moe_intermediate_size", -1, "moe_intermediate_size is -1, outside 1 to"},
+		{"qwen3_moe", "decoder_sparse_step", 0, "decoder_sparse_step is 0, outside 1 to"},
+		{"qwen3_moe", "decoder_sparse_step", 2, `tensor "model.layers.0.mlp.gate_proj.weight" of shape [128 64] is missing`},
+		{"qwen3_moe", "mlp_only_layers", []int{1}, `tensor "model.layers.1.mlp.gate_proj.weight" of shape [128 64] is missing`},
+		{"qwen3_moe", "mlp_only_layers", []string{"one"}, `mlp_only_layers has the value "one", want a layer's number`},
 	} {
 		b := modelstest.FromGolden(t, c.golden)
 		if b.Config[c.key] = c.value; c.value == nil {

@@ -34,6 +34,9 @@ type ReportConfig struct {
 	StopIDs      []int32 `json:"stop_ids"`
 	Parameters   int64   `json:"parameters"` // of the tensors used
 	Bytes        int64   `json:"bytes"`      // of them in the checkpoint
+	// Of mixtures of experts; absent in a model without.
+	Experts         int `json:"experts,omitempty"`
+	ExpertsPerToken int `json:"experts_per_token,omitempty"`
 }
 
 // ReportFile is one safetensors file.
@@ -108,6 +111,7 @@ func inspect(ck *loader.Checkpoint) Report {
 		Architecture: cfg.Architecture, Layers: cfg.Layers, Hidden: cfg.Hidden, Intermediate: cfg.Intermediate,
 		Heads: cfg.Heads.Q, KVHeads: cfg.Heads.KV, HeadDim: cfg.Heads.Dim, Vocab: cfg.VocabSize,
 		MaxPositions: cfg.MaxPositions, Tied: cfg.Tied, StopIDs: cfg.StopIDs,
+		Experts: cfg.Experts, ExpertsPerToken: cfg.ExpertsPerToken,
 	}
 	for _, s := range fit.missing {
 		r.Missing = append(r.Missing, ReportTensor{Name: s.Name, Shape: s.Shape})

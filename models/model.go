@@ -20,6 +20,9 @@ type TensorSpec struct {
 	Name  string
 	Shape []int
 	Layer int // 0-based, or InEmbedding, InHead
+	// Expert marks what goes to LoadOptions.Experts where there is one: a
+	// layer's experts, and the norm and the router before them.
+	Expert bool
 }
 
 // Config is what every decoder has, whatever its family, checked and with
@@ -35,6 +38,11 @@ type Config struct {
 	Tied         bool
 	StopIDs      []int32 // eos_token_id of config.json; generation_config.json may say otherwise
 	// KVLayerBytes per token and layer are 2 × Heads.KV × Heads.Dim elements.
+
+	// Of mixtures of experts; 0 in a model without.
+	Experts            int // in a layer that has them
+	ExpertsPerToken    int
+	ExpertIntermediate int // width of one
 }
 
 // Model is a checkpoint's architecture: no weights are read before Load.
@@ -62,6 +70,23 @@ type LoadOptions struct {
 	// Progress is told the bytes of the checkpoint read since its last call;
 	// calls may come from several goroutines at once.
 	Progress func(bytes int64)
+	// Experts is where the mixtures of experts of the stage are, when not with
+	// the rest; nil: there.
+	Experts *Place
+}
+
+// Place is a second device of a stage, for its mixtures of experts: norm,
+// router and experts of a layer. Only the residual stream crosses, there and
+// back, so that both devices compute what one would.
+type Place struct {
+	Backend kernels.Backend // its ActType is that of the stage's backend
+	Stream  device.Stream
+	Ops     kernels.Ops // opened on Stream
+	// There and Back queue a copy of src, of the stage's device, to dst, of this
+	// one, and of src here to dst there: behind what is queued on the source's
+	// stream and before what comes on the destination's. A failure is kept by
+	// whoever gave the functions, as a Stream keeps its own.
+	There, Back func(dst, src tensor.Tensor)
 }
 
 // Stage is a contiguous run of layers with its weights and scratch memory on
@@ -73,7 +98,10 @@ type Stage interface {
 	// does not touch it. logits is [len(b.Logits), VocabSize] F32, written by a
 	// stage with the head. kv has one entry for each layer of the stage.
 	Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer, hidden, logits tensor.Tensor)
-	// Bytes of device memory: weights, and scratch.
+	// Bytes of device memory: weights, and scratch; without what is in
+	// LoadOptions.Experts.
 	Bytes() (weights, scratch int64)
+	// ExpertBytes are those of LoadOptions.Experts.
+	ExpertBytes() (weights, scratch int64)
 	Close() error
 }

@@ -67,6 +67,9 @@ func printReport(out io.Writer, r models.Report) error {
 		fmt.Fprintf(w, "architecture\t%s\n", c.Architecture)
 		fmt.Fprintf(w, "parameters\t%d (%s)\n", c.Parameters, size(c.Bytes))
 		fmt.Fprintf(w, "layers\t%d of hidden %d, intermediate %d\n", c.Layers, c.Hidden, c.Intermediate)
+		if c.Experts > 0 {
+			fmt.Fprintf(w, "experts\t%d, of which a token takes %d\n", c.Experts, c.ExpertsPerToken)
+		}
 		fmt.Fprintf(w, "heads\t%d, %d for keys and values, of %d\n", c.Heads, c.KVHeads, c.HeadDim)
 		fmt.Fprintf(w, "vocabulary\t%d\n", c.Vocab)
 		fmt.Fprintf(w, "context\t%d\n", c.MaxPositions)

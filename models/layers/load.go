@@ -30,13 +30,18 @@ func (m *model) Load(ctx context.Context, o models.LoadOptions) (models.Stage, e
 type loading struct {
 	ctx context.Context
 	*model
-	o     models.LoadOptions
-	s     *stage
-	small []byte // the arena's vectors, before they are uploaded
+	o models.LoadOptions
+	s *stage
+	// The arenas' vectors, before they are uploaded: of the stage, and of the
+	// place of its experts.
+	small, away []byte
 }
 
 func (l *loading) run() error {
 	l.s.layers = make([]layer, l.o.Hi-l.o.Lo)
+	if err := l.findMixtures(); err != nil {
+		return err
+	}
 	if err := l.readVectors(); err != nil {
 		return err
 	}
@@ -49,12 +54,37 @@ func (l *loading) run() error {
 	if err := l.s.allocScratch(l.o); err != nil {
 		return fmt.Errorf("scratch memory for %d tokens a step: %w", l.o.MaxTokens, err)
 	}
+	if p := l.s.place; p != nil {
+		if err := p.Stream.Sync(l.ctx); err != nil {
+			return err
+		}
+	}
 	return l.o.Stream.Sync(l.ctx)
+}
+
+// findMixtures settles where the mixtures of experts are.
+func (l *loading) findMixtures() error {
+	s := l.s
+	s.moeWeights, s.moeScratch = &s.weights, &s.scratch
+	for i := l.o.Lo; i < l.o.Hi; i++ {
+		s.mixtures = s.mixtures || l.sparse(i)
+		s.mlps = s.mlps || !l.sparse(i)
+	}
+	p := l.o.Experts
+	if p == nil || !s.mixtures {
+		return nil
+	}
+	var ok bool
+	if s.placeOps, ok = p.Ops.(kernels.MoEOps); !ok {
+		return fmt.Errorf("mixtures of experts on %v: %w", p.Backend.Device().Info().ID, device.ErrNotSupported)
+	}
+	s.place, s.moeWeights, s.moeScratch = p, &s.away.weights, &s.away.scratch
+	return nil
 }
 
 // readVectors reads norms and biases, as F32, and lays out the weight arena.
 func (l *loading) readVectors() (err error) {
-	read := func(parts ...string) (v vector) {
+	readTo := func(a *arena, small *[]byte, parts ...string) (v vector) {
 		if err != nil {
 			return v
 		}
@@ -69,16 +99,21 @@ func (l *loading) readVectors() (err error) {
 			}
 			l.progress(t.Bytes)
 		}
-		v = l.s.weights.reserve(tensor.F32, tensor.Of(len(vals)))
-		l.small = append(l.small, make([]byte, l.s.weights.size-int64(len(l.small)))...)
-		putF32(l.small[v.offset:], vals)
+		v = a.reserve(tensor.F32, tensor.Of(len(vals)))
+		*small = append(*small, make([]byte, a.size-int64(len(*small)))...)
+		putF32((*small)[v.offset:], vals)
 		return v
 	}
+	read := func(parts ...string) vector { return readTo(&l.s.weights, &l.small, parts...) }
 	for i := range l.s.layers {
 		n, w := l.o.Lo+i, &l.s.layers[i]
 		name := func(s string) string { return layerName(n, s) }
 		w.inputNorm = read(name("input_layernorm.weight"))
-		w.postNorm = read(name("post_attention_layernorm.weight"))
+		if l.sparse(n) && l.s.place != nil {
+			w.postNorm = readTo(l.s.moeWeights, &l.away, name("post_attention_layernorm.weight"))
+		} else {
+			w.postNorm = read(name("post_attention_layernorm.weight"))
+		}
 		if l.QKNorm {
 			w.qNorm, w.kNorm = read(name("self_attn.q_norm.weight")), read(name("self_attn.k_norm.weight"))
 		}
@@ -88,7 +123,7 @@ func (l *loading) readVectors() (err error) {
 		if l.OBias {
 			w.oBias = read(name("self_attn.o_proj.bias"))
 		}
-		if l.MLPBias {
+		if l.MLPBias && !l.sparse(n) {
 			w.gateUpBias = read(name("mlp.gate_proj.bias"), name("mlp.up_proj.bias"))
 			w.downBias = read(name("mlp.down_proj.bias"))
 		}
@@ -110,12 +145,18 @@ func (l *loading) uploadVectors() error {
 	if err := a.alloc(l.o.Backend.Device()); err != nil {
 		return fmt.Errorf("norms, biases and rotary tables of %d positions: %w", l.o.MaxPositions, err)
 	}
-	if n := len(l.small); n > 0 {
-		l.o.Stream.Upload(tensor.Tensor{Buf: a.buf, DType: tensor.U8, Shape: tensor.Of(n)}, l.small)
-		if err := l.o.Stream.Sync(l.ctx); err != nil {
-			return fmt.Errorf("upload norms and biases: %w", err)
+	if err := l.upload(l.o.Stream, a, l.small); err != nil {
+		return err
+	}
+	l.small = nil
+	if p := l.s.place; p != nil {
+		if err := l.s.moeWeights.alloc(p.Backend.Device()); err != nil {
+			return fmt.Errorf("norms of mixtures of experts: %w", err)
 		}
-		l.small = nil
+		if err := l.upload(p.Stream, l.s.moeWeights, l.away); err != nil {
+			return err
+		}
+		l.away = nil
 	}
 	if len(l.s.layers) == 0 {
 		return nil
@@ -137,59 +178,102 @@ func (l *loading) uploadVectors() error {
 	return nil
 }
 
-// job is a weight to be made of tensors, one below the other.
-type job struct {
-	to    *kernels.Weight
-	names []string
+// upload fills the beginning of an arena with vectors.
+func (l *loading) upload(s device.Stream, a *arena, small []byte) error {
+	if len(small) == 0 {
+		return nil
+	}
+	s.Upload(tensor.Tensor{Buf: a.buf, DType: tensor.U8, Shape: tensor.Of(len(small))}, small)
+	if err := s.Sync(l.ctx); err != nil {
+		return fmt.Errorf("upload norms and biases: %w", err)
+	}
+	return nil
 }
 
-// jobs lists the stage's matrices in the order of the layers.
-func (l *loading) jobs() []job {
-	var jobs []job
+// packAll packs the stage's matrices in the order of the layers.
+func (l *loading) packAll() error {
 	if l.o.Embed {
-		jobs = append(jobs, job{&l.s.embed, []string{l.embed}})
+		if err := l.pack(&l.s.embed, l.embed); err != nil {
+			return err
+		}
 	}
 	for i := range l.s.layers {
-		w := &l.s.layers[i]
-		add := func(to *kernels.Weight, names ...string) {
-			for j := range names {
-				names[j] = layerName(l.o.Lo+i, names[j]+".weight")
-			}
-			jobs = append(jobs, job{to, names})
+		n, w := l.o.Lo+i, &l.s.layers[i]
+		name := func(s string) string { return layerName(n, s+".weight") }
+		err := l.pack(&w.qkv, name("self_attn.q_proj"), name("self_attn.k_proj"), name("self_attn.v_proj"))
+		if err == nil {
+			err = l.pack(&w.o, name("self_attn.o_proj"))
 		}
-		add(&w.qkv, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-		add(&w.o, "self_attn.o_proj")
-		add(&w.gateUp, "mlp.gate_proj", "mlp.up_proj")
-		add(&w.down, "mlp.down_proj")
-	}
-	if l.o.Head && !(l.o.Embed && l.head == l.embed) {
-		jobs = append(jobs, job{&l.s.head, []string{l.head}})
-	}
-	return jobs
-}
-
-func (l *loading) packAll() error {
-	for _, j := range l.jobs() {
-		parts := make([]*loader.Tensor, len(j.names))
-		for i, name := range j.names {
-			var err error
-			if parts[i], err = l.tensor(name); err != nil {
-				return err
+		switch {
+		case err != nil:
+		case l.sparse(n):
+			err = l.packMixture(w, n)
+		default:
+			if err = l.pack(&w.gateUp, name("mlp.gate_proj"), name("mlp.up_proj")); err == nil {
+				err = l.pack(&w.down, name("mlp.down_proj"))
 			}
-		}
-		m := newMatrix(l.ctx, l.progress, parts...)
-		w, err := l.o.Backend.Pack(l.o.Stream, m, l.o.Format)
-		if errors.Is(err, device.ErrNotSupported) {
-			return fmt.Errorf("%v cannot hold weights as %v (stored as %v): %w", l.o.Backend.Device().Info().ID, l.o.Format, m.dtype, err)
 		}
 		if err != nil {
-			return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", j.names[0], m.rows, m.cols, m.dtype, l.o.Format, err)
+			return err
 		}
-		*j.to = w
 	}
-	if l.o.Head && l.s.head == nil {
+	switch {
+	case l.o.Head && l.o.Embed && l.head == l.embed:
 		l.s.head = l.s.embed // tied
+	case l.o.Head:
+		return l.pack(&l.s.head, l.head)
 	}
+	return nil
+}
+
+// pack makes one weight of tensors, one below the other.
+func (l *loading) pack(to *kernels.Weight, names ...string) error {
+	spans := make([]span, len(names))
+	for i, name := range names {
+		t, err := l.tensor(name)
+		if err != nil {
+			return err
+		}
+		spans[i] = whole(t)
+	}
+	return l.packSpans(to, l.o.Backend, l.o.Stream, l.o.Format, spans)
+}
+
+// packMixture packs a layer's router and experts where they belong.
+func (l *loading) packMixture(w *layer, n int) error {
+	b, s := l.o.Backend, l.o.Stream
+	if p := l.s.place; p != nil {
+		b, s = p.Backend, p.Stream
+	}
+	t, err := l.tensor(layerName(n, l.experts.router()))
+	if err != nil {
+		return err
+	}
+	// The router is small, and a choice of experts is easily another one: it
+	// keeps the precision that it is stored in.
+	if err := l.packSpans(&w.router, b, s, kernels.AsStored, []span{whole(t)}); err != nil {
+		return err
+	}
+	gateUp, down, err := l.spansOf(n)
+	if err != nil {
+		return err
+	}
+	if err := l.packSpans(&w.gateUp, b, s, l.o.Format, gateUp); err != nil {
+		return err
+	}
+	return l.packSpans(&w.down, b, s, l.o.Format, down)
+}
+
+func (l *loading) packSpans(to *kernels.Weight, b kernels.Backend, s device.Stream, f kernels.Format, spans []span) error {
+	m := newMatrix(l.ctx, l.progress, spans...)
+	w, err := b.Pack(s, m, f)
+	if errors.Is(err, device.ErrNotSupported) {
+		return fmt.Errorf("%v cannot hold weights as %v (stored as %v): %w", b.Device().Info().ID, f, m.dtype, err)
+	}
+	if err != nil {
+		return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", spans[0].t.Name, m.rows, m.cols, m.dtype, f, err)
+	}
+	*to = w
 	return nil
 }
 

@@ -9,24 +9,48 @@ import (
 	"infer/runtime/tensor"
 )
 
-// matrix is a kernels.Matrix over tensors of a checkpoint, one below the
-// other: Q, K and V, or gate and up, become one weight.
-type matrix struct {
-	ctx   context.Context // ends reading
-	parts []*loader.Tensor
-	dtype tensor.DType
-	rows  int
-	cols  int
-	done  func(bytes int64) // progress; may be nil
+// span is some rows of a tensor, whose outer dimensions count as rows; or rows
+// of zeros, when there is no tensor.
+type span struct {
+	t    *loader.Tensor
+	from int // row of t
+	rows int
 }
 
-// newMatrix stacks the parts, which have equal columns. The type is that of
-// the parts; where they differ, or are F64, it is F32.
-func newMatrix(ctx context.Context, done func(int64), parts ...*loader.Tensor) *matrix {
-	m := &matrix{ctx: ctx, parts: parts, dtype: parts[0].DType, cols: parts[0].Shape[1], done: done}
-	for _, t := range parts {
-		m.rows += t.Shape[0]
-		if t.DType != m.dtype || t.DType == tensor.F64 {
+// whole is all of a tensor.
+func whole(t *loader.Tensor) span { return span{t: t, rows: rowsOf(t)} }
+
+func colsOf(t *loader.Tensor) int { return t.Shape[len(t.Shape)-1] }
+
+func rowsOf(t *loader.Tensor) int {
+	n := 1
+	for _, d := range t.Shape[:len(t.Shape)-1] {
+		n *= d
+	}
+	return n
+}
+
+// matrix is a kernels.Matrix over tensors of a checkpoint, one below the
+// other: Q, K and V, or gate and up, become one weight, and so do experts.
+type matrix struct {
+	ctx    context.Context // ends reading
+	spans  []span
+	starts []int // row that each begins with
+	dtype  tensor.DType
+	rows   int
+	cols   int
+	done   func(bytes int64) // progress; may be nil
+}
+
+// newMatrix stacks the spans, which have equal columns; the first has a tensor.
+// The type is that of the tensors; where they differ, or are F64, it is F32.
+func newMatrix(ctx context.Context, done func(int64), spans ...span) *matrix {
+	first := spans[0].t
+	m := &matrix{ctx: ctx, spans: spans, starts: make([]int, len(spans)), dtype: first.DType, cols: colsOf(first), done: done}
+	for i, s := range spans {
+		m.starts[i] = m.rows
+		m.rows += s.rows
+		if s.t != nil && (s.t.DType != m.dtype || s.t.DType == tensor.F64) {
 			m.dtype = tensor.F32
 		}
 	}
@@ -43,16 +67,21 @@ func (m *matrix) ReadRows(dst []byte, lo, hi int) error {
 	if lo < 0 || hi < lo || hi > m.rows || len(dst) != (hi-lo)*row {
 		return fmt.Errorf("read rows %d..%d of %d into %d bytes: want %d", lo, hi, m.rows, len(dst), (hi-lo)*row)
 	}
-	first := 0 // row of the matrix that the part begins with
-	for _, t := range m.parts {
-		n := t.Shape[0]
-		from, to := max(lo, first), min(hi, first+n)
-		if from < to {
-			if err := m.readPart(dst[(from-lo)*row:(to-lo)*row], t, from-first, to-first); err != nil {
-				return err
-			}
+	if lo == hi {
+		return nil
+	}
+	i, _ := slices.BinarySearch(m.starts, lo+1) // the first that begins behind lo
+	for i--; i < len(m.spans) && m.starts[i] < hi; i++ {
+		first, s := m.starts[i], m.spans[i]
+		from, to := max(lo, first), min(hi, first+s.rows)
+		part := dst[(from-lo)*row : (to-lo)*row]
+		if s.t == nil {
+			clear(part)
+			continue
 		}
-		first += n
+		if err := m.readPart(part, s.t, s.from+from-first, s.from+to-first); err != nil {
+			return err
+		}
 	}
 	return nil
 }

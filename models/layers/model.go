@@ -4,13 +4,15 @@ import (
 	"fmt"
 
 	"infer/models"
+	"infer/runtime/device"
 	"infer/runtime/kernels"
 )
 
 // model implements models.Model for every Spec.
 type model struct {
 	Spec
-	embed, head string // tensor names
+	embed, head string   // tensor names
+	experts     moeNames // of a model with MoE
 	scale       float32
 }
 
@@ -20,21 +22,22 @@ func (m *model) Config() models.Config { return m.Spec.Config }
 // operand is one tensor of a layer: its name after "model.layers.N." and its
 // shape.
 type operand struct {
-	name  string
-	shape []int
+	name   string
+	shape  []int
+	expert bool
 }
 
 // operands of one layer, in the order they are used.
-func (m *model) operands() []operand {
+func (m *model) operands(sparse bool) []operand {
 	h, q, kv := m.Hidden, m.Heads.Q*m.Heads.Dim, m.Heads.KV*m.Heads.Dim
 	var ops []operand
 	linear := func(name string, rows, cols int, bias bool) {
-		ops = append(ops, operand{name + ".weight", []int{rows, cols}})
+		ops = append(ops, operand{name + ".weight", []int{rows, cols}, false})
 		if bias {
-			ops = append(ops, operand{name + ".bias", []int{rows}})
+			ops = append(ops, operand{name + ".bias", []int{rows}, false})
 		}
 	}
-	norm := func(name string, n int) { ops = append(ops, operand{name + ".weight", []int{n}}) }
+	norm := func(name string, n int) { ops = append(ops, operand{name + ".weight", []int{n}, false}) }
 	norm("input_layernorm", h)
 	linear("self_attn.q_proj", q, h, m.QKVBias)
 	linear("self_attn.k_proj", kv, h, m.QKVBias)
@@ -45,6 +48,10 @@ func (m *model) operands() []operand {
 	}
 	linear("self_attn.o_proj", h, q, m.OBias)
 	norm("post_attention_layernorm", h)
+	if sparse {
+		ops[len(ops)-1].expert = true
+		return append(ops, m.moeOperands()...)
+	}
 	linear("mlp.gate_proj", m.Intermediate, h, m.MLPBias)
 	linear("mlp.up_proj", m.Intermediate, h, m.MLPBias)
 	linear("mlp.down_proj", h, m.Intermediate, m.MLPBias)
@@ -53,12 +60,19 @@ func (m *model) operands() []operand {
 
 // Tensors implements models.Model.
 func (m *model) Tensors() []models.TensorSpec {
-	ops := m.operands()
-	list := make([]models.TensorSpec, 0, len(ops)*m.Layers+3)
+	dense, sparse := m.operands(false), []operand(nil)
+	if m.MoE != nil {
+		sparse = m.operands(true)
+	}
+	list := make([]models.TensorSpec, 0, max(len(dense), len(sparse))*m.Layers+3)
 	list = append(list, models.TensorSpec{Name: m.embed, Shape: []int{m.VocabSize, m.Hidden}, Layer: models.InEmbedding})
 	for l := range m.Layers {
+		ops := dense
+		if m.sparse(l) {
+			ops = sparse
+		}
 		for _, o := range ops {
-			list = append(list, models.TensorSpec{Name: layerName(l, o.name), Shape: o.shape, Layer: l})
+			list = append(list, models.TensorSpec{Name: layerName(l, o.name), Shape: o.shape, Layer: l, Expert: o.expert})
 		}
 	}
 	list = append(list, models.TensorSpec{Name: normName, Shape: []int{m.Hidden}, Layer: models.InHead})
@@ -89,6 +103,9 @@ func (m *model) checkOptions(o models.LoadOptions) error {
 		return fmt.Errorf("%d rows of logits in a step of %d tokens", o.MaxLogits, o.MaxTokens)
 	case o.MaxPositions < 1 && o.Hi > o.Lo:
 		return fmt.Errorf("rotary tables for %d positions", o.MaxPositions)
+	case o.Experts != nil && o.Experts.Backend.ActType() != o.Backend.ActType():
+		return fmt.Errorf("experts on %v compute with activations of %v, but %v has %v: %w", o.Experts.Backend.Device().Info().ID,
+			o.Experts.Backend.ActType(), o.Backend.Device().Info().ID, o.Backend.ActType(), device.ErrNotSupported)
 	}
 	return nil
 }
@@ -103,6 +120,7 @@ type layer struct {
 	qkvBias             vector
 	o                   kernels.Weight // [Hidden, Q × Dim]
 	oBias               vector
+	router              kernels.Weight // [Experts, Hidden] of a mixture, whose gateUp and down are stacks; else nil
 	gateUp              kernels.Weight // [2 × Intermediate, Hidden]
 	gateUpBias          vector
 	down                kernels.Weight // [Hidden, Intermediate]

@@ -24,10 +24,14 @@ type Rotary struct {
 }
 
 // readRotary reads rope_parameters (transformers 5), or rope_theta and
-// rope_scaling (the layout before). context is max_position_embeddings.
-func readRotary(c *models.ConfigFile, dim, context int) Rotary {
+// rope_scaling (the layout before). context is max_position_embeddings, theta
+// the class's default.
+func readRotary(c *models.ConfigFile, dim, context int, theta float64) Rotary {
 	r := Rotary{Type: "default", Dim: dim, Original: context, Attention: 1}
-	r.Theta = c.Positive("rope_theta", 10000)
+	if theta == 0 {
+		theta = 10000
+	}
+	r.Theta = c.Positive("rope_theta", theta)
 	partial := c.Float("partial_rotary_factor", 1)
 	p := c.Object("rope_scaling")
 	if p == nil {

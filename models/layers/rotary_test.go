@@ -57,7 +57,7 @@ func TestRotary(t *testing.T) {
 			"type":            {"rope_scaling": older, "rope_theta": theta},
 		} {
 			cfg := parse(t, keys)
-			r := readRotary(cfg, c.HeadDim, c.Context)
+			r := readRotary(cfg, c.HeadDim, c.Context, 0)
 			if err := cfg.Err(); err != nil {
 				t.Errorf("%v: %v", c.Rope, err)
 				continue
@@ -78,7 +78,7 @@ func TestRotary(t *testing.T) {
 // table is filled.
 func TestDynamicRows(t *testing.T) {
 	cfg := parse(t, map[string]any{"rope_scaling": map[string]any{"rope_type": "dynamic", "factor": 2}})
-	r := readRotary(cfg, 8, 16)
+	r := readRotary(cfg, 8, 16, 0)
 	if got := r.reach(16); got != 32 {
 		t.Errorf("context %d, want 32", got)
 	}
@@ -113,7 +113,7 @@ func TestReach(t *testing.T) {
 		{map[string]any{"rope_type": "dynamic", "factor": 1e30}, maxPositions},
 	} {
 		cfg := parse(t, map[string]any{"rope_scaling": c.rope})
-		r := readRotary(cfg, 64, 4096)
+		r := readRotary(cfg, 64, 4096, 0)
 		if got := r.reach(4096); got != c.want || cfg.Err() != nil {
 			t.Errorf("%v: %d, want %d; %v", c.rope, got, c.want, cfg.Err())
 		}
@@ -142,7 +142,7 @@ func TestRotaryFaults(t *testing.T) {
 		{map[string]any{"rope_parameters": map[string]any{"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5"},
 	} {
 		cfg := parse(t, c.keys)
-		readRotary(cfg, 64, 4096)
+		readRotary(cfg, 64, 4096, 0)
 		if err := cfg.Err(); err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%v: want an error with %q, got %v", c.keys, c.err, err)
 		}

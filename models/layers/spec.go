@@ -38,6 +38,7 @@ type Spec struct {
 	OBias      bool
 	MLPBias    bool
 	QKNorm     bool // RMSNorm on each head of Q and K
+	MoE        *MoE // nil: every layer has one MLP
 	// Windows is each layer's attention window, 0 for none; nil when no layer
 	// has one.
 	Windows []int
@@ -47,8 +48,10 @@ type Spec struct {
 // leaves out.
 type Defaults struct {
 	MaxPositions int
-	KVHeads      int // 0: as many as attention heads
-	HeadDim      int // 0: hidden_size / num_attention_heads
+	KVHeads      int     // 0: as many as attention heads
+	HeadDim      int     // 0: hidden_size / num_attention_heads
+	Eps          float64 // 0: 1e-6
+	Theta        float64 // 0: 10,000
 }
 
 // ReadSpec reads the keys that all families share. Faults are in c.Err.
@@ -91,16 +94,19 @@ func ReadSpec(c *models.ConfigFile, d Defaults) Spec {
 	s.Heads = kernels.Heads{Q: q, KV: kv, Dim: dim}
 	context := c.Int("max_position_embeddings", d.MaxPositions, 1, 1<<53)
 	s.Tied = c.Bool("tie_word_embeddings", false)
-	s.Eps = readEps(c)
+	s.Eps = readEps(c, d.Eps)
 	s.Activation = readActivation(c)
-	s.Rotary = readRotary(c, dim, context)
+	s.Rotary = readRotary(c, dim, context, d.Theta)
 	s.MaxPositions = min(s.Rotary.reach(context), maxPositions)
 	s.StopIDs = c.IDs("eos_token_id")
 	return s
 }
 
-func readEps(c *models.ConfigFile) float32 {
-	eps := c.Float("rms_norm_eps", 1e-6)
+func readEps(c *models.ConfigFile, otherwise float64) float32 {
+	if otherwise == 0 {
+		otherwise = 1e-6
+	}
+	eps := c.Float("rms_norm_eps", otherwise)
 	if eps < 0 || eps > 1 {
 		c.Fail("rms_norm_eps", "is %g, outside 0 to 1", eps)
 	}
@@ -127,6 +133,9 @@ func (s Spec) New(c *models.ConfigFile, ck *loader.Checkpoint) (models.Model, er
 		return nil, c.Err()
 	}
 	m := &model{Spec: s, embed: embedName, head: headName, scale: float32(1 / math.Sqrt(float64(s.Heads.Dim)))}
+	if s.MoE != nil {
+		m.experts = s.MoE.names(ck)
+	}
 	if !s.Tied {
 		return m, nil
 	}

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"errors"
+	"fmt"
 
 	"infer/models"
 	"infer/runtime/kernels"
@@ -26,6 +27,15 @@ type stage struct {
 	gateUp      vector // [MaxTokens, 2 × Intermediate]
 	activated   vector // [MaxTokens, Intermediate]
 	gathered    vector // [MaxLogits, Hidden]
+
+	mlps, mixtures bool    // layers of which kinds there are
+	mixture        mixture // scratch; normed is the one above unless there is a place
+	// Where mixtures have their norms and scratch: the arenas above, or those of
+	// the place.
+	moeWeights, moeScratch *arena
+	place                  *models.Place // nil: none
+	placeOps               kernels.MoEOps
+	away                   struct{ weights, scratch arena }
 }
 
 var _ models.Stage = (*stage)(nil)
@@ -49,10 +59,24 @@ func (s *stage) allocScratch(o models.LoadOptions) error {
 			s.qkv = a.reserve(act, tensor.Of(t, s.Heads.Cols()))
 			s.attended = a.reserve(act, tensor.Of(t, s.Heads.Q*s.Heads.Dim))
 		})
+	}
+	if s.mlps {
 		share(func() {
 			s.gateUp = a.reserve(act, tensor.Of(t, 2*s.Intermediate))
 			s.activated = a.reserve(act, tensor.Of(t, s.Intermediate))
 		})
+	}
+	switch {
+	case s.place != nil:
+		b := s.moeScratch
+		s.mixture.x, s.mixture.normed = b.reserve(act, tensor.Of(t, s.Hidden)), b.reserve(act, tensor.Of(t, s.Hidden))
+		s.mixture.reserve(b, s.model, act, t)
+		if err := b.alloc(s.place.Backend.Device()); err != nil {
+			return fmt.Errorf("of mixtures of experts: %w", err)
+		}
+	case s.mixtures:
+		s.mixture.normed = s.normed
+		share(func() { s.mixture.reserve(a, s.model, act, t) })
 	}
 	if o.Head {
 		share(func() { s.gathered = a.reserve(act, tensor.Of(o.MaxLogits, s.Hidden)) })
@@ -76,7 +100,14 @@ func (s *stage) Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer,
 	for i := range s.layers {
 		w := &s.layers[i]
 		s.attention(ops, w, kv[i], s.window(s.lo+i), x, h, rows(s.qkv), rows(s.attended))
-		s.mlp(ops, w, x, h, rows(s.gateUp), rows(s.activated))
+		switch {
+		case w.router == nil:
+			s.mlp(ops, w, x, h, rows(s.gateUp), rows(s.activated))
+		case s.place == nil:
+			s.mix(ops.(kernels.MoEOps), w, x)
+		default:
+			s.mixAway(w, x)
+		}
 	}
 	if n := len(b.Logits); s.head != nil && n > 0 {
 		last := s.scratch.at(s.gathered).Rows(0, n)
@@ -109,12 +140,15 @@ func (s *stage) mlp(ops kernels.Ops, w *layer, x, h, gateUp, act tensor.Tensor) 
 	ops.MatMul(kernels.MatMulArgs{Dst: x, X: act, W: w.down, Bias: at(w.downBias), Add: true})
 }
 
-// each calls f for every packed weight, a tied one once.
+// each calls f for every packed weight of the stage's device, a tied one once.
 func (s *stage) each(f func(kernels.Weight)) {
 	list := []kernels.Weight{s.embed}
 	for i := range s.layers {
 		w := &s.layers[i]
-		list = append(list, w.qkv, w.o, w.gateUp, w.down)
+		list = append(list, w.qkv, w.o)
+		if w.router == nil || s.place == nil {
+			list = append(list, w.router, w.gateUp, w.down)
+		}
 	}
 	if s.head != s.embed {
 		list = append(list, s.head)
@@ -126,6 +160,21 @@ func (s *stage) each(f func(kernels.Weight)) {
 	}
 }
 
+// eachAway calls f for every packed weight of the place of the experts.
+func (s *stage) eachAway(f func(kernels.Weight)) {
+	for i := range s.layers {
+		w := &s.layers[i]
+		if w.router == nil || s.place == nil {
+			continue
+		}
+		for _, w := range []kernels.Weight{w.router, w.gateUp, w.down} {
+			if w != nil {
+				f(w)
+			}
+		}
+	}
+}
+
 // Bytes implements models.Stage.
 func (s *stage) Bytes() (weights, scratch int64) {
 	weights = s.weights.size
@@ -133,11 +182,19 @@ func (s *stage) Bytes() (weights, scratch int64) {
 	return weights, s.scratch.size
 }
 
+// ExpertBytes implements models.Stage.
+func (s *stage) ExpertBytes() (weights, scratch int64) {
+	weights = s.away.weights.size
+	s.eachAway(func(w kernels.Weight) { weights += w.Bytes() })
+	return weights, s.away.scratch.size
+}
+
 // Close implements models.Stage. Work that uses the stage must have finished.
 func (s *stage) Close() error {
 	var errs []error
 	s.each(func(w kernels.Weight) { errs = append(errs, w.Free()) })
+	s.eachAway(func(w kernels.Weight) { errs = append(errs, w.Free()) })
 	s.embed, s.head, s.layers = nil, nil, nil
-	errs = append(errs, s.weights.free(), s.scratch.free())
+	errs = append(errs, s.weights.free(), s.scratch.free(), s.away.weights.free(), s.away.scratch.free())
 	return errors.Join(errs...)
 }

@@ -35,7 +35,7 @@ type expected struct {
 }
 
 // Families that the repository's goldens cover.
-var families = []string{"llama", "llama_tied", "mistral", "qwen2", "qwen2_yarn", "qwen3"}
+var families = []string{"llama", "llama_tied", "mistral", "qwen2", "qwen2_yarn", "qwen3", "mixtral", "qwen3_moe"}
 
 // Goldens compares a backend that computes in float32 with all goldens: those
 // of the repository, and those of the same families in $INFER_GOLDENS.
@@ -74,7 +74,7 @@ func isKnown(fsys fs.FS) bool {
 		ModelType string `json:"model_type"`
 	}
 	b, err := fs.ReadFile(fsys, loader.ConfigName)
-	return err == nil && json.Unmarshal(b, &c) == nil && slices.Contains([]string{"llama", "mistral", "qwen2", "qwen3"}, c.ModelType)
+	return err == nil && json.Unmarshal(b, &c) == nil && slices.Contains([]string{"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"}, c.ModelType)
 }
 
 // withConfig shows another file in the place of config.json.
@@ -170,9 +170,9 @@ func golden(t *testing.T, fsys fs.FS, config string, b kernels.Backend) {
 		return
 	}
 	// The same rows come out bit for bit, however they are computed: in
-	// chunks, over two stages, in a batch.
+	// chunks, over two stages with the experts elsewhere, in a batch.
 	two := o
-	two.Cuts = []int{1}
+	two.Cuts, two.Away = []int{1}, whole.Model.Config().Experts > 0
 	r := New(t, ck, b, two)
 	for n, ids := range seqs {
 		chunk := []int{5, 16, 23}[n%3]

@@ -22,6 +22,7 @@ type Options struct {
 	Positions int   // of the longest sequence
 	Blocks    int   // K/V pages
 	Cuts      []int // layers that begin a further stage
+	Away      bool  // mixtures of experts at a place of their own, on the same backend
 }
 
 // Runner runs a model, cut into stages that lie on one backend.
@@ -52,13 +53,17 @@ func New(t testing.TB, ck *loader.Checkpoint, b kernels.Backend, o Options) *Run
 	t.Cleanup(func() { r.must(r.stream.Close()) })
 	r.ops, err = b.NewOps(r.stream)
 	r.must(err)
+	var away *models.Place
+	if o.Away {
+		away = r.place()
+	}
 	bounds := append(append([]int{0}, o.Cuts...), cfg.Layers)
 	for i, lo := range bounds[:len(bounds)-1] {
 		hi := bounds[i+1]
 		s, err := m.Load(t.Context(), models.LoadOptions{
 			Lo: lo, Hi: hi, Embed: i == 0, Head: i == len(bounds)-2,
 			Checkpoint: ck, Backend: b, Stream: r.stream, Format: o.Format,
-			MaxTokens: o.MaxTokens, MaxLogits: o.MaxTokens, MaxPositions: o.Positions,
+			MaxTokens: o.MaxTokens, MaxLogits: o.MaxTokens, MaxPositions: o.Positions, Experts: away,
 		})
 		r.must(err)
 		t.Cleanup(func() { r.must(s.Close()) })
@@ -73,6 +78,27 @@ func New(t testing.TB, ck *loader.Checkpoint, b kernels.Backend, o Options) *Run
 		r.free = append(r.free, int32(i))
 	}
 	return r
+}
+
+// place is a second stream of the backend, and copies between the two.
+func (r *Runner) place() *models.Place {
+	s, err := r.b.Device().NewStream()
+	r.must(err)
+	r.t.Cleanup(func() { r.must(s.Close()) })
+	ops, err := r.b.NewOps(s)
+	r.must(err)
+	move := func(dst, src tensor.Tensor, to, from device.Stream) {
+		raw := make([]byte, src.Bytes())
+		from.Download(raw, src)
+		r.must(from.Sync(context.Background()))
+		to.Upload(dst, raw)
+		r.must(to.Sync(context.Background()))
+	}
+	return &models.Place{
+		Backend: r.b, Stream: s, Ops: ops,
+		There: func(dst, src tensor.Tensor) { move(dst, src, s, r.stream) },
+		Back:  func(dst, src tensor.Tensor) { move(dst, src, r.stream, s) },
+	}
 }
 
 func (r *Runner) must(err error) {

@@ -122,8 +122,9 @@ func (s *fakeStage) Forward(_ kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer
 
 func (s *fakeStage) slot(layer int, slot int32) int32 { return slot*int32(s.layers) + int32(layer) }
 
-func (s *fakeStage) Bytes() (weights, scratch int64) { return 0, 0 }
-func (s *fakeStage) Close() error                    { return nil }
+func (s *fakeStage) Bytes() (weights, scratch int64)       { return 0, 0 }
+func (s *fakeStage) ExpertBytes() (weights, scratch int64) { return 0, 0 }
+func (s *fakeStage) Close() error                          { return nil }
 
 // continuation is what the fake model says greedily behind a prompt, computed
 // without pages; sampled with pick when given.
