@@ -67,6 +67,7 @@ type stage struct {
 	cache  *kvcache.Cache
 	hidden tensor.Tensor // [MaxTokens, Hidden], or none in the only stage
 	bufs   []device.Buffer
+	away   *away // where its experts are; nil: on the stage's device
 }
 
 // Load opens the streams, reads the weights and allocates K/V pages and
@@ -121,10 +122,14 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 		return err
 	}
 	p := r.plan
+	experts, err := r.openAway(st, c.Backends)
+	if err != nil {
+		return err
+	}
 	st.model, err = c.Model.Load(ctx, models.LoadOptions{
 		Lo: ps.Lo, Hi: ps.Hi, Embed: ps.Embed, Head: ps.Head,
 		Checkpoint: c.Checkpoint, Backend: b, Stream: st.stream, Format: c.Format,
-		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxPositions: p.MaxContext, Progress: c.Progress,
+		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxPositions: p.MaxContext, Progress: c.Progress, Experts: experts,
 	})
 	if err != nil {
 		return err
@@ -200,7 +205,11 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 			logits = r.out.Rows(0, n)
 		}
 		st.ops.Begin(b)
+		st.away.begin(b)
 		st.model.Forward(st.ops, b, st.cache.Layers(), hidden, logits)
+		if err := st.away.failed(); err != nil {
+			return err
+		}
 	}
 	last := r.stages[len(r.stages)-1]
 	switch {
@@ -214,6 +223,9 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 	for _, st := range r.stages {
 		if err := st.stream.Sync(ctx); err != nil {
 			return fmt.Errorf("wait for %v: %w", st.Stage, err)
+		}
+		if err := st.away.sync(ctx); err != nil {
+			return fmt.Errorf("wait for experts of %v: %w", st.Stage, err)
 		}
 	}
 	if !wholeRows {
@@ -244,6 +256,9 @@ func (r *Runner) Broken() error {
 	for _, st := range r.stages {
 		if err := st.stream.Err(); err != nil {
 			return fmt.Errorf("%v: %w", st.Stage, err)
+		}
+		if err := st.away.broken(); err != nil {
+			return fmt.Errorf("experts of %v: %w", st.Stage, err)
 		}
 	}
 	return nil
@@ -286,6 +301,7 @@ func (r *Runner) Close() error {
 		if st.stream != nil {
 			errs = append(errs, st.stream.Close())
 		}
+		errs = append(errs, st.away.close())
 	}
 	r.stages = nil
 	errs = append(errs, r.copier.Close())
