@@ -185,20 +185,6 @@ func (g *GPU) StreamBeginCapture(handle uint64, mode int) Result {
 	return Success
 }
 
-// StreamCaptureStatus is cuStreamIsCapturing: 0 no, 1 yes, 2 yes, but invalid.
-func (g *GPU) StreamCaptureStatus(handle uint64) (int, Result) {
-	g.m.mu.Lock()
-	defer g.m.mu.Unlock()
-	s, r := g.lookup(handle)
-	switch {
-	case r != Success || s.capture == nil:
-		return 0, r
-	case s.capture.invalid:
-		return 2, Success
-	}
-	return 1, Success
-}
-
 // StreamEndCapture is cuStreamEndCapture.
 func (g *GPU) StreamEndCapture(handle uint64) (uint64, Result) {
 	m := g.m
@@ -255,17 +241,6 @@ func (g *GPU) GraphDestroy(handle uint64) Result {
 	}
 	delete(g.m.graphs, handle)
 	return Success
-}
-
-// GraphNodes is cuGraphGetNodes, the count only.
-func (g *GPU) GraphNodes(handle uint64) (int, Result) {
-	g.m.mu.Lock()
-	defer g.m.mu.Unlock()
-	x := g.m.graphs[handle]
-	if x == nil {
-		return 0, InvalidValue
-	}
-	return len(x.nodes), Success
 }
 
 // GraphInstantiate is cuGraphInstantiate.

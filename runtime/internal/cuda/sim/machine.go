@@ -91,6 +91,7 @@ type GPU struct {
 	null       *stream
 	capturing  int // streams in a capture that forbids unsafe calls
 	launches   int
+	retained   int
 	rates      rates
 	engines    [numEngines]engine
 }
@@ -195,6 +196,38 @@ func (g *GPU) State() Result {
 	return g.state()
 }
 
+// Retain is cuDevicePrimaryCtxRetain: one more user of the device's context.
+func (g *GPU) Retain() Result {
+	g.m.mu.Lock()
+	defer g.m.mu.Unlock()
+	if g.m.closed {
+		return Deinitialized
+	}
+	g.retained++
+	return Success
+}
+
+// Release is cuDevicePrimaryCtxRelease: with its last user everything of the
+// device goes.
+func (g *GPU) Release() Result {
+	g.m.mu.Lock()
+	switch {
+	case g.m.closed:
+		g.m.mu.Unlock()
+		return Deinitialized
+	case g.retained == 0:
+		g.m.mu.Unlock()
+		return InvalidContext
+	}
+	g.retained--
+	last := g.retained == 0
+	g.m.mu.Unlock()
+	if last {
+		return g.Reset()
+	}
+	return Success
+}
+
 // Reset is cuDevicePrimaryCtxReset: everything of the device is gone, and so
 // is its error, unless the device is lost.
 func (g *GPU) Reset() Result {
@@ -211,6 +244,26 @@ func (g *GPU) Reset() Result {
 	for h, s := range m.streams {
 		if s.g == g {
 			delete(m.streams, h)
+		}
+	}
+	for h, x := range m.modules {
+		if x.g == g {
+			delete(m.modules, h)
+		}
+	}
+	for h, f := range m.funcs {
+		if f.g == g {
+			delete(m.funcs, h)
+		}
+	}
+	for h, x := range m.execs {
+		if x.g == g {
+			delete(m.execs, h)
+		}
+	}
+	for h, e := range m.events {
+		if e.g == g {
+			delete(m.events, h)
 		}
 	}
 	g.mem.clear()
