@@ -101,23 +101,40 @@ func load() error {
 	return fmt.Errorf("%w: %s", ErrNoDriver, said)
 }
 
+// entry is a line of the table.
+type entry struct {
+	at       C.int
+	name     string         // as the driver exports it
+	needed   bool           // by the door
+	function unsafe.Pointer // nil: there is none
+}
+
+func entries() []entry {
+	es := make([]entry, int(C.doorEntries()))
+	for i := range es {
+		at := C.int(i)
+		es[i] = entry{at, C.GoString(C.doorEntryName(at)), C.doorEntryNeeded(at) != 0, C.doorEntry(at)}
+	}
+	return es
+}
+
 // missingEntries names what the door calls and the driver does not have.
 func missingEntries() string {
 	var names []string
-	for i := range int(C.doorEntries()) {
-		if C.doorEntryNeeded(C.int(i)) != 0 && C.doorEntry(C.int(i)) == nil {
-			names = append(names, C.GoString(C.doorEntryName(C.int(i))))
+	for _, e := range entries() {
+		if e.needed && e.function == nil {
+			names = append(names, e.name)
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
 // Install puts functions in the place of the machine's driver until uninstall
-// is called: entries maps the names the driver exports, with their version
+// is called: functions maps the names the driver exports, with their version
 // (cuMemAlloc_v2), to C functions of the same signature. facts stands for the
 // management library; nil knows nothing. It fails while a Driver is open or
 // something is installed, and on names that are not in cuda_entries.h.
-func Install(entries map[string]unsafe.Pointer, facts Facts) (uninstall func(), err error) {
+func Install(functions map[string]unsafe.Pointer, facts Facts) (uninstall func(), err error) {
 	door.Lock()
 	defer door.Unlock()
 	switch {
@@ -126,18 +143,18 @@ func Install(entries map[string]unsafe.Pointer, facts Facts) (uninstall func(), 
 	case door.open > 0:
 		return nil, errors.New("cuda: a driver is open; a simulated one cannot take its place")
 	}
-	n := int(C.doorEntries())
-	known := make(map[string]int, n)
-	for i := range n {
-		known[C.GoString(C.doorEntryName(C.int(i)))] = i
+	table := entries()
+	known := make(map[string]bool, len(table))
+	for _, e := range table {
+		known[e.name] = true
 	}
-	for name, f := range entries {
-		if _, ok := known[name]; !ok || f == nil {
+	for name, f := range functions {
+		if !known[name] || f == nil {
 			return nil, fmt.Errorf("cuda: install: %q is no function of the driver that this program knows, or has no address", name)
 		}
 	}
-	for name, i := range known {
-		C.doorSetEntry(C.int(i), entries[name])
+	for _, e := range table {
+		C.doorSetEntry(e.at, functions[e.name])
 	}
 	if facts == nil {
 		facts = noFacts{}
@@ -149,8 +166,8 @@ func Install(entries map[string]unsafe.Pointer, facts Facts) (uninstall func(), 
 			door.Lock()
 			defer door.Unlock()
 			door.installed, door.facts = false, nil
-			for i := range n {
-				C.doorSetEntry(C.int(i), nil)
+			for _, e := range table {
+				C.doorSetEntry(e.at, nil)
 			}
 		})
 	}, nil
