@@ -17,7 +17,7 @@ else
   # The build cache does not see headers of another package: the revision makes
   # it build anew when they change. Our directories come first, before what a
   # toolkit may have left in the usual places.
-  rev=$(cat "$door"/include/*.h | cksum | cut -d' ' -f1)
+  rev=$(cat "$door"/include/*.h "$door"/shim.[ch] | cksum | cut -d' ' -f1)
   echo "CGO_ENABLED=1 GOFLAGS='-tags=nomsgpack,cuda,netgo,osusergo'" \
     "CGO_CPPFLAGS='-I$door/include -DCUDA_H_REV=$rev -Wno-deprecated-declarations'" \
     "CGO_LDFLAGS='-O2 -g -L$door/lib'"
