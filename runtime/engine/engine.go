@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"infer/runtime/device"
+	"infer/runtime/devicemap"
 )
 
 // Detokenizer turns one sequence's ids into text.
@@ -33,7 +36,10 @@ type Config struct {
 	MaxGap time.Duration
 	// NoSpeculation computes no guessed tokens; see speculate.go.
 	NoSpeculation bool
-	Events        Events
+	// Recover gives a Runner that does without the lost devices, loaded anew;
+	// the one before is closed. nil: losing a device ends everything.
+	Recover func(ctx context.Context, lost []device.ID, cause error) (*Runner, error)
+	Events  Events
 }
 
 // Events report what happens, for logs; funcs may be nil. They are called by
@@ -42,6 +48,10 @@ type Events struct {
 	Stepped    func(tokens int) // after each committed step; must not call the Engine
 	StepFailed func(err error, sequences int)
 	Failed     func(err error) // nothing can be computed any more
+	// DeviceLost: sequences pause; then Recovered, or Failed. left is what
+	// could not be freed.
+	DeviceLost func(lost []device.ID, cause error)
+	Recovered  func(p devicemap.Plan, pause time.Duration, left error)
 }
 
 // Engine runs sequences. All methods are safe for concurrent use.
@@ -55,10 +65,13 @@ type Engine struct {
 	tasks    map[*task]struct{}
 	draining bool
 	failed   error
-	idle     chan struct{} // closed when draining and no task is left
-	stats    Stats
+	// recovering is why a device was lost, until the rest goes on.
+	recovering error
+	idle       chan struct{} // closed when draining and no task is left
+	stats      Stats
 
 	wake    chan struct{}
+	life    context.Context // until Close
 	quit    context.CancelFunc
 	done    chan struct{}
 	closing sync.Once
@@ -92,19 +105,14 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, quit := context.WithCancel(context.Background())
-	e.quit = quit
-	go e.loop(ctx)
+	go e.loop(e.life)
 	return e, nil
 }
 
 // prepare makes an Engine whose loop does not run yet.
 func prepare(c Config) (*Engine, error) {
 	p := c.Runner.Plan()
-	sched, err := NewScheduler(Limits{
-		Blocks: p.Blocks, MaxContext: p.MaxContext, MaxSeqs: p.MaxSeqs,
-		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxQueue: c.MaxQueue, NoPrefix: c.NoPrefixCache,
-	})
+	sched, err := NewScheduler(limitsOf(p, c))
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +125,31 @@ func prepare(c Config) (*Engine, error) {
 			return nil, fmt.Errorf("stop id %d is not in the model's vocabulary of %d", id, e.vocab)
 		}
 	}
+	e.life, e.quit = context.WithCancel(context.Background())
 	e.workers = newWorkers(min(runtime.GOMAXPROCS(0), 8), e.choose)
 	return e, nil
 }
 
+func limitsOf(p devicemap.Plan, c Config) Limits {
+	return Limits{
+		Blocks: p.Blocks, MaxContext: p.MaxContext, MaxSeqs: p.MaxSeqs,
+		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxQueue: c.MaxQueue, NoPrefix: c.NoPrefixCache,
+	}
+}
+
+// Plan that is computed by now.
+func (e *Engine) Plan() devicemap.Plan {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.c.Runner.Plan()
+}
+
 // MaxContext is the tokens that a prompt and its answer may have together.
-func (e *Engine) MaxContext() int { return e.sched.Limits().MaxContext }
+func (e *Engine) MaxContext() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sched.Limits().MaxContext
+}
 
 // submit queues a task, which loop or cancel will end.
 func (e *Engine) submit(t *task) error {
@@ -268,7 +295,9 @@ func (e *Engine) run(st *Step) {
 	}
 	// Closing does not interrupt a step: its own timeout bounds it.
 	if err := e.c.Runner.Step(&st.Batch, e.whole); err != nil {
-		e.fail(err)
+		if !e.recover(e.life, err) {
+			e.fail(err)
+		}
 		return
 	}
 	e.made = resize(e.made, len(st.Rows))

@@ -18,7 +18,9 @@ type Stats struct {
 	Counters                    // of the Scheduler
 	Evictions             uint64
 	Steps, FailedSteps    uint64
-	Replays               uint64        // of steps, for copies that arrived changed
+	Replays               uint64 // of steps, for copies that arrived changed
+	DevicesLost           uint64
+	Recovering            error         // why a device was lost, until the rest goes on
 	StepTime, LastStep    time.Duration // sum over all steps; of the last one
 	LastTokens            int           // rows of the last step
 	PrefillTokens         uint64        // computed for prompts, recomputation included
@@ -76,5 +78,6 @@ func (e *Engine) Stats() Stats {
 	s.BlockSize, s.MaxContext = kernels.BlockSize, e.sched.lim.MaxContext
 	s.Replays = e.c.Runner.Replays()
 	s.Counters, s.Draining, s.Failed = e.sched.Counters(), e.draining, e.failed
+	s.Recovering = e.recovering
 	return s
 }

@@ -33,6 +33,9 @@ type copier struct {
 	n       int    // of this step
 	epoch   uint64 // steps begun
 	checked bool   // this step's copies are verified
+	// After a staged copy that arrived changed, the next step looks at the
+	// bytes half way, to tell which device it was.
+	diagnose bool
 }
 
 // hop is one copy of the step.
@@ -43,6 +46,8 @@ type hop struct {
 	pair      Pair
 	bytes     int64
 	sent, got kernels.Digest
+	half      kernels.Digest // in the staging buffers, with diagnose
+	diagnosed bool
 }
 
 // pair is what copies along one directed link use again and again.
@@ -109,7 +114,7 @@ func (c *copier) Move(ctx context.Context, dst, src End) error {
 	if h.route == PeerDirect {
 		err = c.direct(ctx, p, dst, src)
 	} else {
-		err = c.staged(ctx, p, dst, src)
+		err = c.staged(ctx, p, h, dst, src)
 	}
 	if err != nil {
 		return fmt.Errorf("copy of %d bytes from %v (%v): %w", n, h.pair, h.route, err)
@@ -128,6 +133,7 @@ func (c *copier) hop(p *pair, at Pair, n int64) *hop {
 	h := c.hops[c.n]
 	c.n++
 	h.link, h.route, h.pair, h.bytes, h.verified = p.link, p.link.route(), at, n, c.checked
+	h.half, h.diagnosed = kernels.NewDigest(n), c.diagnose && c.checked
 	if _, ok := p.from.(device.HostAllocator); !ok && h.route == PeerDirect {
 		h.route = HostStaged
 	}
@@ -174,21 +180,36 @@ func (c *copier) Commit(step uint64) error {
 			h.link.verified.Add(1)
 		default:
 			h.link.mismatched.Add(1)
-			bad = append(bad, &MismatchError{
-				Route: h.route, From: h.pair.From, To: h.pair.To, Bytes: h.bytes, Step: step, Sent: h.sent, Got: h.got,
-			})
+			bad = append(bad, h.mismatch(step))
 		}
 	}
 	c.begin()
+	c.diagnose = false
 	if bad == nil {
 		return nil
 	}
 	for _, m := range bad {
 		if m.Route == PeerDirect {
 			c.router.Quarantine(Pair{m.From, m.To}, m.Error())
+		} else {
+			c.diagnose = true
 		}
 	}
 	return bad
+}
+
+func (h *hop) mismatch(step uint64) *MismatchError {
+	m := &MismatchError{
+		Route: h.route, From: h.pair.From, To: h.pair.To, Bytes: h.bytes, Step: step, Sent: h.sent, Got: h.got,
+	}
+	switch {
+	case !h.diagnosed || h.route == PeerDirect:
+	case h.half == h.sent:
+		m.Suspect = &m.To
+	default:
+		m.Suspect = &m.From
+	}
+	return m
 }
 
 // Abandon implements Copier.

@@ -147,7 +147,18 @@ func TestHarmIsFound(t *testing.T) {
 						t.Errorf("%q does not say %q", m, part)
 					}
 				}
-				if err := c.Commit(8); err != nil {
+				if m.Suspect != nil {
+					t.Errorf("suspects %v at once", *m.Suspect)
+				}
+				// Once more: now it looks where the bytes go wrong.
+				if err := move(c, d.End, b.End); err != nil {
+					t.Fatal(err)
+				}
+				suspect := map[string]device.ID{"download": b.Device, "upload": d.Device}[half]
+				if err := c.Commit(8); !errors.As(err, &m) || m.Suspect == nil || *m.Suspect != suspect || !strings.Contains(err.Error(), "between "+suspect.String()+" and host") {
+					t.Fatalf("the second time: %v", err)
+				}
+				if err := c.Commit(9); err != nil {
 					t.Fatalf("the next step inherits the fault: %v", err)
 				}
 			})

@@ -95,11 +95,12 @@ func (p *pair) slot(i int, n int64) (*slot, error) {
 
 // staged copies by way of host memory, in chunks, so that the way down of one
 // chunk and the way up of the one before overlap.
-func (c *copier) staged(ctx context.Context, p *pair, dst, src End) error {
+func (c *copier) staged(ctx context.Context, p *pair, h *hop, dst, src End) error {
 	total := src.Tensor.Bytes()
 	if p.fromAsync && !p.toAsync {
-		return c.toHost(ctx, p, dst, src)
+		return c.toHost(ctx, p, h, dst, src)
 	}
+	waits := p.sync || h.diagnosed
 	for lo := int64(0); lo < total; lo += c.o.Chunk {
 		n := min(c.o.Chunk, total-lo)
 		queued := p.fromAsync && p.toAsync
@@ -118,14 +119,17 @@ func (c *copier) staged(ctx context.Context, p *pair, dst, src End) error {
 		if err != nil {
 			return err
 		}
-		if queued && s.inUse && !p.sync {
+		if queued && s.inUse && !waits {
 			src.Stream.Wait(s.free)
 		}
 		src.Stream.Download(s.mem[:n], part(src.Tensor, lo, n))
 		switch {
-		case p.sync:
+		case waits:
 			if err := waitFor(ctx, src); err != nil {
 				return err
+			}
+			if h.diagnosed {
+				h.half.Add(s.mem[:n], lo)
 			}
 		case queued:
 			src.Stream.Record(s.filled)
@@ -133,7 +137,7 @@ func (c *copier) staged(ctx context.Context, p *pair, dst, src End) error {
 		}
 		dst.Stream.Upload(part(dst.Tensor, lo, n), s.mem[:n])
 		switch {
-		case p.sync:
+		case waits:
 			if err := waitFor(ctx, dst); err != nil {
 				return err
 			}
@@ -147,13 +151,16 @@ func (c *copier) staged(ctx context.Context, p *pair, dst, src End) error {
 
 // toHost copies from a queue to host memory, which is written by the caller:
 // it has to wait for each chunk, and meanwhile the next is on its way.
-func (c *copier) toHost(ctx context.Context, p *pair, dst, src End) error {
+func (c *copier) toHost(ctx context.Context, p *pair, h *hop, dst, src End) error {
 	total := src.Tensor.Bytes()
 	var before *slot
 	var at int64 // of before
 	flush := func() {
 		if before != nil {
 			n := min(c.o.Chunk, total-at)
+			if h.diagnosed {
+				h.half.Add(before.mem[:n], at)
+			}
 			dst.Stream.Upload(part(dst.Tensor, at, n), before.mem[:n])
 		}
 	}

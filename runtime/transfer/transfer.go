@@ -60,7 +60,8 @@ type MismatchError struct {
 	Bytes     int64
 	Step      uint64
 	Sent, Got kernels.Digest
-	What      string // "" for hidden states between stages
+	What      string     // "" for hidden states between stages
+	Suspect   *device.ID // the device whose half of a staged copy went wrong; nil: unknown
 }
 
 func (e *MismatchError) Error() string {
@@ -68,8 +69,12 @@ func (e *MismatchError) Error() string {
 	if what != "" {
 		what = " of " + what
 	}
-	return fmt.Sprintf("step %d: copy of %d bytes%s from %v to %v (%v) arrived changed: sent digest %016x%016x, got %016x%016x",
+	s := fmt.Sprintf("step %d: copy of %d bytes%s from %v to %v (%v) arrived changed: sent digest %016x%016x, got %016x%016x",
 		e.Step, e.Bytes, what, e.From, e.To, e.Route, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
+	if e.Suspect != nil {
+		s += fmt.Sprintf("; it went wrong between %v and host memory", *e.Suspect)
+	}
+	return s
 }
 
 // Mismatches are all copies of one step that arrived changed.

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"infer/runtime/device"
+	"infer/runtime/devicemap"
+	"infer/runtime/transfer"
+)
+
+// closeTime bounds how long a device that may not answer any more is waited
+// for while its memory is given back.
+const closeTime = 10 * time.Second
+
+// lost names the devices that nothing can be computed on any more: those with
+// a sticky error, and those that copies by way of the host do not get through
+// to.
+func (r *Runner) lost(err error) []device.ID {
+	var ids []device.ID
+	add := func(id device.ID) {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, st := range r.stages {
+		if st.stream.Err() != nil {
+			add(st.Device)
+		}
+		if st.away.broken() != nil {
+			add(st.away.id)
+		}
+	}
+	if len(ids) > 0 {
+		// Others may wait for what the lost one will never do. A stream that
+		// cannot be emptied has no use either.
+		ctx, cancel := context.WithTimeout(context.Background(), min(r.timeout/8, closeTime))
+		defer cancel()
+		for _, st := range r.stages {
+			if st.stream.Err() == nil && st.stream.Sync(ctx) != nil {
+				add(st.Device)
+			}
+			if st.away.broken() == nil && st.away.sync(ctx) != nil {
+				add(st.away.id)
+			}
+		}
+	}
+	var m transfer.Mismatches
+	if errors.As(err, &m) {
+		for _, e := range m {
+			switch {
+			case e.Suspect != nil:
+				add(*e.Suspect)
+			case e.What != "":
+				add(e.From)
+			}
+		}
+	}
+	return ids
+}
+
+// discard frees what the runner holds, as far as its devices answer.
+func (r *Runner) discard() error {
+	done := make(chan error, 1)
+	go func() { done <- r.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(closeTime):
+		return fmt.Errorf("devices did not give their memory back within %v", closeTime)
+	}
+}
+
+// recover goes on without the lost devices: it asks for a Runner over the
+// rest, and has every live sequence computed again from its tokens, which are
+// on the host. Callers only see a pause. It tells whether that worked.
+func (e *Engine) recover(ctx context.Context, cause error) bool {
+	lost := e.c.Runner.lost(cause)
+	if len(lost) == 0 || e.c.Recover == nil {
+		return false
+	}
+	began := time.Now()
+	if f := e.c.Events.DeviceLost; f != nil {
+		f(lost, cause)
+	}
+	e.mu.Lock()
+	e.recovering = cause
+	e.stats.DevicesLost += uint64(len(lost))
+	e.stats.FailedSteps++
+	e.sched.Requeue()
+	replays := e.c.Runner.Replays()
+	e.mu.Unlock()
+
+	err := e.c.Runner.discard()
+	r, rerr := e.c.Recover(ctx, lost, cause)
+	if rerr == nil {
+		rerr = without(r.Plan(), lost)
+	}
+	if rerr != nil {
+		e.mu.Lock()
+		e.recovering = nil
+		e.mu.Unlock()
+		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w", ErrFault, cause, lost, rerr))
+		return true
+	}
+	now := time.Now()
+	e.mu.Lock()
+	e.c.Runner = r
+	r.replays.Add(replays)
+	e.recovering = nil
+	unfit := e.sched.Restart(limitsOf(r.Plan(), e.c))
+	for _, q := range unfit {
+		e.finish(q.task, FinishNone, fmt.Errorf("%w: %w; without %v there is room for %d tokens, this sequence has %d",
+			ErrFault, cause, lost, e.sched.Limits().MaxContext, len(q.Tokens)), now)
+	}
+	e.mu.Unlock()
+	if f := e.c.Events.Recovered; f != nil {
+		f(r.Plan(), now.Sub(began), err)
+	}
+	return true
+}
+
+// without asserts that a plan does not use devices, so that each recovery has
+// fewer of them.
+func without(p devicemap.Plan, lost []device.ID) error {
+	for _, st := range p.Stages {
+		if slices.Contains(lost, st.Device) || st.Split() && slices.Contains(lost, st.ExpertsOn) {
+			return fmt.Errorf("the new plan has %v again", st)
+		}
+	}
+	return nil
+}
+
+// giveUp fails everything, now and from now on.
+func (e *Engine) giveUp(err error) {
+	if f := e.c.Events.Failed; f != nil {
+		f(err)
+	}
+	e.mu.Lock()
+	e.failed = err
+	e.mu.Unlock()
+	e.failAll(err)
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"slices"
+
+	"infer/runtime/kernels"
+	"infer/runtime/kvcache"
+)
+
+// Requeue takes back what runs, the step under way included: every running
+// sequence waits in its old order, its K/V is gone, its tokens stay.
+// Sequences cancelled within the step end.
+func (s *Scheduler) Requeue() {
+	if s.open {
+		s.open = false
+		for i := range s.step.Rows {
+			q := s.step.Rows[i].Seq
+			q.inStep = false
+			if q.dropped {
+				s.end(q, FinishNone)
+			}
+		}
+	}
+	for len(s.running) > 0 {
+		s.preempt(s.running[len(s.running)-1])
+	}
+}
+
+// Restart goes on under other limits with an empty cache; nothing runs.
+// Sequences that do not fit any more are ended and returned; one that would
+// have used the rest of the context has less of it.
+func (s *Scheduler) Restart(l Limits) (unfit []*Sequence) {
+	if len(s.running) > 0 || s.open {
+		panic("engine: Restart while sequences run")
+	}
+	l.MaxContext = min(l.MaxContext, l.Blocks*kernels.BlockSize)
+	s.lim, s.blocks = l, kvcache.NewBlockManager(l.Blocks)
+	for _, q := range slices.Clone(s.waiting) {
+		if len(q.Tokens)+min(q.MaxNew, 1) > l.MaxContext {
+			s.end(q, FinishNone)
+			unfit = append(unfit, q)
+			continue
+		}
+		q.limit = min(q.limit, l.MaxContext)
+	}
+	return unfit
+}
