@@ -1,6 +1,7 @@
 package devicemap
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,8 +16,10 @@ const (
 	// kinds and a CPU are 512.
 	maxStates = 600
 	// expertWork bounds the search over how many layers have their experts on
-	// the CPU, in steps of the inner loop.
-	expertWork = 3e7
+	// the CPU, in steps of its inner loop; maxCoarse is how many numbers are
+	// tried at least.
+	expertWork = 3e6
+	maxCoarse  = 16
 )
 
 // Auto chooses the stages: those whose decode step is predicted to be fastest
@@ -52,22 +55,26 @@ func (in *Input) choose(tokens int) []Stage {
 	if len(b.devices) == 0 {
 		return nil
 	}
+	choices, step := b.lightChoices()
+	slices.SortStableFunc(choices, func(x, y choice) int { return cmp.Compare(x.bound, y.bound) })
 	var best []Stage
 	cost, at := inf, -1
-	try := func(light int) bool {
-		stages, c := b.solve(light)
-		if c >= cost {
+	try := func(c choice) bool {
+		if c.bound >= cost {
 			return false
 		}
-		best, cost, at = stages, c, light
+		stages, t := b.solve(c.light)
+		if t >= cost {
+			return false
+		}
+		best, cost, at = stages, t, c.light
 		return true
 	}
-	choices, step := b.lightChoices()
-	for _, light := range choices {
-		try(light)
+	for _, c := range choices {
+		try(c)
 	}
 	for step /= 2; step > 0 && at >= 0; step /= 2 { // nearer to the best
-		_ = try(max(at-step, 0)) || try(min(at+step, len(in.Model.Layers)))
+		_ = try(b.choice(at-step)) || try(b.choice(at+step))
 	}
 	return best
 }
@@ -76,7 +83,7 @@ func (in *Input) choose(tokens int) []Stage {
 // its cost. Each stage with experts elsewhere needs scratch there; how many
 // there are shows only in the plan.
 func (b *builder) solve(light int) ([]Stage, float64) {
-	for splits := 1; ; splits++ {
+	for splits := 1; ; {
 		s := b.search(light, splits)
 		find := s.solveOrders
 		if b.grouped {
@@ -93,10 +100,31 @@ func (b *builder) solve(light int) ([]Stage, float64) {
 				n++
 			}
 		}
-		if n <= splits {
+		if n <= splits || b.holdsExperts(stages) {
 			return stages, c
 		}
+		splits = n
 	}
+}
+
+// holdsExperts tells whether the CPU has room for what the stages need there.
+func (b *builder) holdsExperts(stages []Stage) bool {
+	d := &b.in.Devices[b.experts]
+	room, known := d.room()
+	used := d.Reserve
+	for _, s := range stages {
+		on, away := b.in.bytes(s)
+		switch d.Info.ID {
+		case s.ExpertsOn:
+			used += away.Total()
+		case s.Device:
+			used += on.Total()
+			for l := s.Lo; l < s.Hi; l++ {
+				used += b.kv[b.experts][l]
+			}
+		}
+	}
+	return !known || used <= room
 }
 
 // builder makes searches; what does not change with the experts is computed
@@ -207,29 +235,85 @@ func (b *builder) alike(i, j, rows int) bool {
 	return rx == ry && x == y
 }
 
-// lightChoices are the numbers of leading layers to try with their experts on
-// the CPU, and how far they are apart: all numbers where that is quick.
-func (b *builder) lightChoices() (list []int, step int) {
+// choice is how many leading layers have their experts on the CPU, and a time
+// that no such plan is below.
+type choice struct {
+	light int
+	bound float64
+}
+
+func (b *builder) choice(light int) choice {
+	light = min(max(light, 0), len(b.in.Model.Layers))
+	return choice{light, b.bound(light)}
+}
+
+// lightChoices are the numbers of leading layers to try, and how far they are
+// apart: every number where that is quick.
+func (b *builder) lightChoices() (list []choice, step int) {
 	n := len(b.in.Model.Layers)
-	if b.experts < 0 || !slices.ContainsFunc(b.devices, func(i int) bool { return i != b.experts }) {
-		return []int{0}, 0
+	if b.experts < 0 || len(b.devices) < 2 {
+		return []choice{b.choice(0)}, 0
 	}
-	work := 2 * len(b.groups) * len(b.groups) * len(b.groups) * n // of one search
+	k := len(b.groups)
+	work := 2 * k * k * n * maxChains // of one search
 	if b.grouped {
 		states := 1
 		for _, g := range b.groups {
 			states *= len(g) + 1
 		}
-		work = states * len(b.groups) * len(b.groups) * n / 4
+		work = states * k * n
 	}
 	step = 1
-	for n/step > max(8, expertWork/work) {
+	for n/step > max(maxCoarse, expertWork/work) {
 		step *= 2
 	}
 	for light := 0; light < n; light += step {
-		list = append(list, light)
+		list = append(list, b.choice(light))
 	}
-	return append(list, n), step
+	return append(list, b.choice(n)), step
+}
+
+// bound is a time that no plan with light such layers is below: as if layers
+// could be cut to fill the fastest devices first, without hops. Experts on the
+// CPU take what they take there wherever the rest of their layer is.
+func (b *builder) bound(light int) float64 {
+	n := len(b.in.Model.Layers)
+	type place struct{ room, perByte float64 }
+	var places []place
+	var fixed float64
+	for l := range light {
+		fixed += b.own[b.experts][l]
+	}
+	least := make([]float64, n) // bytes of each layer on some device
+	fill(least, inf)
+	for _, g := range b.groups {
+		d := &b.in.Devices[g[0]]
+		room, known := d.room()
+		p := place{float64((room - d.Reserve) * int64(len(g))), inf}
+		if !known {
+			p.room = inf
+		}
+		for l, y := range b.in.model(d).Layers {
+			bytes, t := float64(y.Weights+b.kv[g[0]][l]), b.dense[g[0]][l]
+			if l >= light {
+				bytes, t = bytes+float64(y.Experts), t+b.own[g[0]][l]
+			}
+			least[l] = min(least[l], bytes)
+			p.perByte = min(p.perByte, t/max(bytes, 1))
+		}
+		places = append(places, p)
+	}
+	slices.SortStableFunc(places, func(x, y place) int { return cmp.Compare(x.perByte, y.perByte) })
+	left := sum(least)
+	for _, p := range places {
+		take := min(left, max(p.room, 0))
+		fixed += take * p.perByte
+		left -= take
+	}
+	if left > 0 {
+		return inf
+	}
+	return fixed * (1 - 1e-9) // sums of floats
 }
 
 // search makes the problem in which the experts of layers 0..light are on the
@@ -262,7 +346,8 @@ func (b *builder) search(light, splits int) *search {
 		c.last = fixed + d.Scratch.Last + m.ends(false, true)
 		c.only = fixed + d.Scratch.Only + m.ends(true, true)
 		c.again = fixed + d.Scratch.Middle
-		c.onlyAgain = fixed + d.Scratch.First + d.Scratch.Last - d.Scratch.Only
+		c.onlyAgain = fixed + d.Scratch.First + d.Scratch.Last - d.Scratch.Only +
+			m.ends(true, false) + m.ends(false, true) - m.ends(true, true) // a tied head is no longer with the embedding
 		if c.light = light; isExperts {
 			c.light = 0
 		}

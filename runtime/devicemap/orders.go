@@ -10,6 +10,9 @@ import (
 // orders does not depend on memory, so that more memory is never slower here
 // either.
 
+// maxChains bounds the GPUs that a chain of nearest ones begins with.
+const maxChains = 4
+
 // orders of the classes, which have one device each: as they are numbered, the
 // fastest first, and from each GPU on to the nearest; the CPU first or last.
 func (s *search) orders() [][]int {
@@ -25,7 +28,7 @@ func (s *search) orders() [][]int {
 	bySpeed := slices.Clone(gpus)
 	slices.SortStableFunc(bySpeed, func(a, b int) int { return cmp.Compare(s.classes[a].time[n], s.classes[b].time[n]) })
 	chains := [][]int{gpus, bySpeed}
-	for _, first := range gpus {
+	for _, first := range bySpeed[:min(len(gpus), maxChains)] {
 		chain, left := []int{first}, slices.Clone(bySpeed)
 		for {
 			left = slices.DeleteFunc(left, func(d int) bool { return d == chain[len(chain)-1] })
@@ -64,47 +67,38 @@ func (s *search) solveOrders() ([]run, float64) {
 func (s *search) solveOrder(order []int) ([]run, float64) {
 	n := s.layers
 	s.window = make([]int, 0, n+1)
-	costs := make([][]float64, len(order))
-	m, own := make([]float64, n+1), make([]float64, n+1)
-	begin := func(out []float64, k int) {
+	all := make([]costs, len(order))
+	for k := range all {
+		all[k].v = make([]float64, n+1)
+	}
+	m, own := &costs{v: make([]float64, n+1)}, &costs{v: make([]float64, n+1)}
+	begin := func(out *costs, k int) {
 		s.begin(out, &s.classes[order[k]])
 		if s.onCPU > 0 && k > 0 && s.classes[order[0]].cpu {
-			fill(out, inf) // the CPU has to be the first
+			out.hi = 0 // the CPU has to be the first
 		}
 	}
 	follows := func(p, k int) bool {
 		return s.follows(order[p], order[k], s.classes[order[p]].cpu && s.classes[order[0]].cpu)
 	}
-	before := func(k int) bool { // m for the k-th
-		found := false
-		fill(m, inf)
+	before := func(k int) { // m for the k-th
+		m.v[0], m.hi = inf, 0
 		for p := range k {
-			if !follows(p, k) {
-				continue
-			}
-			hop := s.hops[order[p]][order[k]]
-			for i := 1; i < n; i++ {
-				if v := costs[p][i] + hop; v < m[i] {
-					m[i], found = v, true
-				}
+			if follows(p, k) {
+				m.take(&all[p], s.hops[order[p]][order[k]], n)
 			}
 		}
-		return found
 	}
 	best, at := inf, 0
 	for k, d := range order {
-		out := make([]float64, n+1)
-		begin(out, k)
-		if before(k) {
-			s.extend(own, m, &s.classes[d])
-			for j, v := range own {
-				out[j] = min(out[j], v)
-			}
-		}
-		costs[k] = out
+		out := &all[k]
+		begin(own, k)
+		before(k)
+		s.extend(out, m, &s.classes[d])
+		out.take(own, 0, n+1)
 		mustEndHere := s.onCPU > 0 && !s.classes[order[0]].cpu
-		if out[n] < best && (!mustEndHere || s.classes[d].cpu) {
-			best, at = out[n], k
+		if v := out.at(n); v < best && (!mustEndHere || s.classes[d].cpu) {
+			best, at = v, k
 		}
 	}
 	if best == inf {
@@ -113,7 +107,7 @@ func (s *search) solveOrder(order []int) ([]run, float64) {
 	var path []run
 	for k, j := at, n; ; {
 		begin(own, k)
-		if own[j] == costs[k][j] {
+		if own.at(j) == all[k].at(j) {
 			path = append(path, run{order[k], 0, j})
 			slices.Reverse(path)
 			return path, best
@@ -122,7 +116,7 @@ func (s *search) solveOrder(order []int) ([]run, float64) {
 		i := s.start(m, &s.classes[order[k]], j)
 		path = append(path, run{order[k], i, j})
 		for p := range k {
-			if follows(p, k) && costs[p][i]+s.hops[order[p]][order[k]] == m[i] {
+			if follows(p, k) && all[p].at(i)+s.hops[order[p]][order[k]] == m.v[i] {
 				k, j = p, i
 				break
 			}

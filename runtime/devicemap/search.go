@@ -42,6 +42,20 @@ func (c *class) fits(i, j int, fixed, again int64) bool {
 	return float64(n) <= c.room
 }
 
+// costs are by number of layers, 0..hi; +Inf where there is no way. Beyond hi
+// there is none.
+type costs struct {
+	v  []float64
+	hi int
+}
+
+func (c *costs) at(j int) float64 {
+	if j > c.hi {
+		return inf
+	}
+	return c.v[j]
+}
+
 // search is one problem: classes, hops and how many layers must run on a CPU.
 type search struct {
 	layers  int
@@ -58,36 +72,40 @@ type run struct {
 }
 
 // begin is the cost of having layers 0..j on c first: only j layers, or all.
-func (s *search) begin(out []float64, c *class) {
-	for j := 1; j < s.layers; j++ {
-		if out[j] = inf; c.fits(0, j, c.first, c.again) && s.allowed(c, 0, j) {
-			out[j] = c.time[j]
+func (s *search) begin(out *costs, c *class) {
+	out.v[0], out.hi = inf, 0
+	for j := 1; j < s.layers && c.fits(0, j, c.first, c.again); j++ {
+		if out.v[j] = inf; s.allowed(c, 0, j) {
+			out.v[j] = c.time[j]
 		}
+		out.hi = j
 	}
 	n := s.layers
-	if out[n] = inf; c.fits(0, n, c.only, c.onlyAgain) && s.allowed(c, 0, n) {
-		out[n] = c.time[n] + c.head
+	if c.fits(0, n, c.only, c.onlyAgain) && s.allowed(c, 0, n) {
+		for j := out.hi + 1; j < n; j++ {
+			out.v[j] = inf
+		}
+		out.v[n], out.hi = c.time[n]+c.head, n
 	}
-	out[0] = inf
 }
 
-// extend is the cost of having layers 0..j with the last run on c, where m[i]
-// is the cost of layers 0..i before it, the hop included.
-func (s *search) extend(out, m []float64, c *class) {
+// extend is the cost of having layers 0..j with the last run on c, where m is
+// the cost of the layers before it, the hop included.
+func (s *search) extend(out, m *costs, c *class) {
 	q := s.window[:0]
 	lo, next := 1, 1
-	out[0], out[1] = inf, inf
+	out.v[0], out.v[1], out.hi = inf, inf, 0
 	for j := 2; j <= s.layers; j++ {
 		fixed := c.middle
 		if j == s.layers {
 			fixed = c.last
 		}
-		for ; next < j; next++ {
-			if m[next] == inf || !s.allowed(c, next, s.layers) && c.cpu {
+		for ; next < j && next <= m.hi; next++ {
+			if m.v[next] == inf || c.cpu && !s.allowed(c, next, s.layers) {
 				continue
 			}
-			v := m[next] - c.time[next]
-			for len(q) > 0 && m[q[len(q)-1]]-c.time[q[len(q)-1]] > v {
+			v := m.v[next] - c.time[next]
+			for len(q) > 0 && m.v[q[len(q)-1]]-c.time[q[len(q)-1]] > v {
 				q = q[:len(q)-1]
 			}
 			q = append(q, next)
@@ -95,22 +113,26 @@ func (s *search) extend(out, m []float64, c *class) {
 		for lo < j && !c.fits(lo, j, fixed, c.again) {
 			lo++
 		}
-		head := 0
-		for head < len(q) && q[head] < lo {
-			head++
+		for len(q) > 0 && q[0] < lo {
+			q = q[1:]
 		}
-		q = q[head:]
-		if out[j] = inf; len(q) == 0 || c.cpu && s.onCPU >= 0 && j < s.layers {
+		if out.v[j] = inf; len(q) == 0 {
+			if next > m.hi {
+				return
+			}
 			continue
 		}
-		out[j] = c.time[j] + (m[q[0]] - c.time[q[0]])
+		if c.cpu && s.onCPU >= 0 && j < s.layers {
+			continue // the CPU's run is first or last
+		}
+		out.v[j], out.hi = c.time[j]+(m.v[q[0]]-c.time[q[0]]), j
 		if j == s.layers {
-			out[j] += c.head
+			out.v[j] += c.head
 		}
 	}
 }
 
-// allowed applies onCPU: the CPU's run is first or last and has that many.
+// allowed applies onCPU: the CPU's run has that many layers.
 func (s *search) allowed(c *class, i, j int) bool {
 	return !c.cpu || s.onCPU < 0 || j-i == s.onCPU
 }
@@ -121,35 +143,42 @@ func (s *search) follows(p, d int, onlyCPUs bool) bool {
 	return !s.classes[p].cpu || s.classes[d].cpu || onlyCPUs
 }
 
-// table has the best costs for each count of devices of each class.
+// table has the best costs for each count of devices of each class, a state.
 type table struct {
-	stride []int // of a class in a state's number
-	cost   [][]float64
+	stride []int   // of a class in a state's number
+	cost   []costs // [state × class]
+	least  []costs // [state] over all GPUs that are last; made when needed
 }
 
-// states is how many sets of devices there are, classes taken as counts.
-func (s *search) states() int {
-	n := 1
-	for _, c := range s.classes {
-		if n *= len(c.ids) + 1; n > 1<<20 {
-			return n
+// take lowers m to cost + hop.
+func (m *costs) take(cost *costs, hop float64, layers int) {
+	hi := min(cost.hi, layers-1)
+	for j := m.hi + 1; j <= hi; j++ {
+		m.v[j] = inf
+	}
+	m.hi = max(m.hi, hi)
+	from, to := cost.v[:hi+1], m.v[:hi+1]
+	for i, v := range from {
+		if v += hop; v < to[i] {
+			to[i] = v
 		}
 	}
-	return n
 }
 
 // solve tries every order of every set of devices. It returns the best path
 // and its cost, +Inf when nothing fits.
 func (s *search) solve() ([]run, float64) {
-	k, n, states := len(s.classes), s.layers, s.states()
-	s.window = make([]int, 0, n+1)
-	t := table{make([]int, k), make([][]float64, states*k)}
-	stride := 1
+	k, n := len(s.classes), s.layers
+	t := &table{stride: make([]int, k)}
+	states := 1
 	for d, c := range s.classes {
-		t.stride[d] = stride
-		stride *= len(c.ids) + 1
+		t.stride[d] = states
+		states *= len(c.ids) + 1
 	}
-	m := make([]float64, n+1)
+	t.cost, t.least = make([]costs, states*k), make([]costs, states)
+	s.window = make([]int, 0, n+1)
+	slab := make([]float64, 0)
+	m := &costs{v: make([]float64, n+1)}
 	bestCost, bestState, bestUsed, bestLast := inf, 0, 0, 0
 	for state := 1; state < states; state++ {
 		used, gpus := 0, 0
@@ -164,8 +193,11 @@ func (s *search) solve() ([]run, float64) {
 			if s.count(t, state, d) == 0 {
 				continue
 			}
-			c, prev := &s.classes[d], state-t.stride[d]
-			out := make([]float64, n+1)
+			if len(slab) <= n {
+				slab = make([]float64, 64*(n+1))
+			}
+			c, prev, out := &s.classes[d], state-t.stride[d], &t.cost[state*k+d]
+			out.v, slab = slab[:n+1:n+1], slab[n+1:]
 			if prev == 0 {
 				s.begin(out, c)
 			} else {
@@ -173,16 +205,13 @@ func (s *search) solve() ([]run, float64) {
 				if !c.cpu {
 					before--
 				}
-				if !s.reach(m, t, prev, d, before == 0) {
-					continue
-				}
+				s.reach(m, t, prev, d, before == 0)
 				s.extend(out, m, c)
 			}
-			t.cost[state*k+d] = out
 			if s.onCPU > 0 && used == gpus {
 				continue // the CPU has no layers
 			}
-			if v := out[n]; v < bestCost || v == bestCost && v < inf && used < bestUsed {
+			if v := out.at(n); v < bestCost || v == bestCost && v < inf && used < bestUsed {
 				bestCost, bestState, bestUsed, bestLast = v, state, used, d
 			}
 		}
@@ -194,37 +223,62 @@ func (s *search) solve() ([]run, float64) {
 }
 
 // count is how many devices of class d a state has.
-func (s *search) count(t table, state, d int) int {
+func (s *search) count(t *table, state, d int) int {
 	return state / t.stride[d] % (len(s.classes[d].ids) + 1)
 }
 
-// reach fills m for a run on d behind the devices of prev.
-func (s *search) reach(m []float64, t table, prev, d int, onlyCPUs bool) bool {
-	k, any := len(s.classes), false
-	for i := range m {
-		m[i] = inf
+// reach makes m the cost of what can come before a run on d: the devices of
+// prev have all layers but d's.
+func (s *search) reach(m *costs, t *table, prev, d int, onlyCPUs bool) {
+	k := len(s.classes)
+	m.v[0], m.hi = inf, 0
+	hop, even := s.evenHop(d)
+	if even {
+		m.take(s.leastOf(t, prev), hop, s.layers)
 	}
 	for p := range s.classes {
-		cost := t.cost[prev*k+p]
-		if cost == nil || !s.follows(p, d, onlyCPUs) {
-			continue
+		if cost := &t.cost[prev*k+p]; cost.hi > 0 && s.follows(p, d, onlyCPUs) && (!even || s.classes[p].cpu) {
+			m.take(cost, s.hops[p][d], s.layers)
 		}
-		hop := s.hops[p][d]
-		for i := 1; i < s.layers; i++ {
-			if v := cost[i] + hop; v < m[i] {
-				m[i] = v
-				any = true
+	}
+}
+
+// evenHop tells whether d is equally far from every GPU, and how far.
+func (s *search) evenHop(d int) (float64, bool) {
+	hop := -1.0
+	for p := range s.classes {
+		switch {
+		case s.classes[p].cpu || p == d && len(s.classes[d].ids) == 1:
+		case hop < 0:
+			hop = s.hops[p][d]
+		case hop != s.hops[p][d]:
+			return 0, false
+		}
+	}
+	return hop, hop >= 0
+}
+
+// leastOf is the least cost over the GPUs that a state may end on.
+func (s *search) leastOf(t *table, state int) *costs {
+	least := &t.least[state]
+	if least.v == nil {
+		k := len(s.classes)
+		least.v = make([]float64, s.layers+1)
+		least.v[0] = inf
+		for p := range s.classes {
+			if cost := &t.cost[state*k+p]; cost.hi > 0 && !s.classes[p].cpu {
+				least.take(cost, 0, s.layers)
 			}
 		}
 	}
-	return any
+	return least
 }
 
 // trace walks back from the end: at each run it finds again which beginning
 // and which device before it gave the cost.
-func (s *search) trace(t table, state, d int) []run {
+func (s *search) trace(t *table, state, d int) []run {
 	k, j := len(s.classes), s.layers
-	m := make([]float64, s.layers+1)
+	m := &costs{v: make([]float64, s.layers+1)}
 	var path []run
 	for {
 		c, prev := &s.classes[d], state-t.stride[d]
@@ -243,8 +297,8 @@ func (s *search) trace(t table, state, d int) []run {
 		i := s.start(m, c, j)
 		path = append(path, run{d, i, j})
 		for p := range s.classes {
-			cost := t.cost[prev*k+p]
-			if cost != nil && s.follows(p, d, gpus == 0) && cost[i]+s.hops[p][d] == m[i] {
+			cost := &t.cost[prev*k+p]
+			if cost.hi > 0 && s.follows(p, d, gpus == 0) && cost.at(i)+s.hops[p][d] == m.v[i] {
 				d = p
 				break
 			}
@@ -254,15 +308,15 @@ func (s *search) trace(t table, state, d int) []run {
 }
 
 // start is the beginning of the last run that extend chose for j.
-func (s *search) start(m []float64, c *class, j int) int {
+func (s *search) start(m *costs, c *class, j int) int {
 	fixed := c.middle
 	if j == s.layers {
 		fixed = c.last
 	}
 	best, at := inf, 0
-	for i := 1; i < j; i++ {
-		if m[i] < inf && c.fits(i, j, fixed, c.again) && (!c.cpu || s.allowed(c, i, s.layers)) {
-			if v := m[i] - c.time[i]; v < best {
+	for i := 1; i < j && i <= m.hi; i++ {
+		if m.v[i] < inf && c.fits(i, j, fixed, c.again) && (!c.cpu || s.allowed(c, i, s.layers)) {
+			if v := m.v[i] - c.time[i]; v < best {
 				best, at = v, i
 			}
 		}
