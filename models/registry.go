@@ -53,6 +53,11 @@ func Open(ck *loader.Checkpoint) (Model, error) {
 	return m, nil
 }
 
+// FromConfig makes the model that the checkpoint's config.json describes
+// without holding the tensors against it: for planning where there are no
+// weights. What it gives must not be loaded from ck.
+func FromConfig(ck *loader.Checkpoint) (Model, error) { return fromConfig(ck) }
+
 func fromConfig(ck *loader.Checkpoint) (Model, error) {
 	c, err := ParseConfig(filepath.Join(ck.Name, loader.ConfigName), ck.Config)
 	if err != nil {

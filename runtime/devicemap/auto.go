@@ -100,31 +100,44 @@ func (b *builder) solve(light int) ([]Stage, float64) {
 				n++
 			}
 		}
-		if n <= splits || b.holdsExperts(stages) {
+		if b.fit(stages) {
 			return stages, c
+		}
+		if n <= splits {
+			return nil, inf
 		}
 		splits = n
 	}
 }
 
-// holdsExperts tells whether the CPU has room for what the stages need there.
-func (b *builder) holdsExperts(stages []Stage) bool {
-	d := &b.in.Devices[b.experts]
-	room, known := d.room()
-	used := d.Reserve
-	for _, s := range stages {
-		on, away := b.in.bytes(s)
-		switch d.Info.ID {
-		case s.ExpertsOn:
-			used += away.Total()
-		case s.Device:
+// fit tells whether every device has room for the stages, to the byte.
+func (b *builder) fit(stages []Stage) bool {
+	for _, i := range b.devices {
+		d := &b.in.Devices[i]
+		room, known := d.room()
+		if !known {
+			continue
+		}
+		var used int64
+		for _, s := range stages {
+			if s.Device != d.Info.ID && s.ExpertsOn != d.Info.ID {
+				continue
+			}
+			on, away := b.in.bytes(s)
+			if s.ExpertsOn == d.Info.ID {
+				used += away.Total()
+				continue
+			}
 			used += on.Total()
 			for l := s.Lo; l < s.Hi; l++ {
-				used += b.kv[b.experts][l]
+				used += b.kv[i][l]
 			}
 		}
+		if used > 0 && used+d.Reserve > room {
+			return false
+		}
 	}
-	return !known || used <= room
+	return true
 }
 
 // builder makes searches; what does not change with the experts is computed
@@ -136,6 +149,7 @@ type builder struct {
 	grouped bool    // every set is tried
 	experts int     // the CPU that may have experts of others; −1: none
 	onCPU   int
+	moe     []int     // of layers 0..j, those with routed experts
 	kv      [][]int64 // [device][layer] bytes of K/V that must fit
 	dense   [][]float64
 	own     [][]float64 // experts where the layer is
@@ -165,6 +179,12 @@ func (in *Input) builder(tokens int) *builder {
 	}
 	if b.onCPU == n {
 		b.onCPU = -1
+	}
+	b.moe = make([]int, n+1)
+	for l, y := range in.Model.Layers {
+		if b.moe[l+1] = b.moe[l]; y.Experts > 0 {
+			b.moe[l+1]++
+		}
 	}
 	w := in.decode()
 	blocks := int64(in.blocks(tokens) * in.fullSeqs())
@@ -325,10 +345,9 @@ func (b *builder) search(light, splits int) *search {
 	for _, g := range b.groups {
 		d := &in.Devices[g[0]]
 		m := in.model(d)
-		c := class{ids: g, cpu: isCPU(d.Info.ID), head: in.head(d, w.seqs)}
+		c := class{ids: g, cpu: isCPU(d.Info.ID), head: in.head(d, w.seqs), moe: b.moe}
 		room, known := d.room()
 		room -= d.Reserve
-		fixed := d.Workspace + in.tables(m, in.context())
 		isExperts := g[0] == b.experts
 		if isExperts && light > 0 {
 			// What it holds for others. With its own run it holds those layers'
@@ -336,18 +355,14 @@ func (b *builder) search(light, splits int) *search {
 			for _, l := range m.Layers[:light] {
 				room -= l.Experts
 			}
-			room -= int64(splits) * (d.Scratch.Experts + d.Workspace)
+			room -= int64(splits) * (d.Experts + d.Workspace)
 		}
 		if c.room = float64(room); !known {
 			c.room = inf
 		}
-		c.first = fixed + d.Scratch.First + m.ends(true, false)
-		c.middle = fixed + d.Scratch.Middle
-		c.last = fixed + d.Scratch.Last + m.ends(false, true)
-		c.only = fixed + d.Scratch.Only + m.ends(true, true)
-		c.again = fixed + d.Scratch.Middle
-		c.onlyAgain = fixed + d.Scratch.First + d.Scratch.Last - d.Scratch.Only +
-			m.ends(true, false) + m.ends(false, true) - m.ends(true, true) // a tied head is no longer with the embedding
+		c.stage = d.Workspace + in.tables(m, in.context())
+		c.ends = [4]int64{first: m.ends(true, false), last: m.ends(false, true), only: m.ends(true, true)}
+		c.scratch, c.split = d.Scratch.byPlace(), d.Split.byPlace()
 		if c.light = light; isExperts {
 			c.light = 0
 		}

@@ -25,7 +25,7 @@ func machine(n, layers, kinds int, share float64, experts int64) Input {
 		d := Device{
 			Info: device.Info{ID: device.ID{Kind: device.CUDA, Index: i}, FreeBytes: int64(share*float64(total)/float64(n)) + int64(k)<<24},
 			GBps: 500 + 100*float64(k), TFlops: 100, KVBits: 16, ActBits: 32, LayerUS: 10,
-			Scratch: Scratch{100 << 20, 80 << 20, 120 << 20, 140 << 20, 1 << 20, 50 << 20},
+			Scratch: Scratch{100 << 20, 80 << 20, 120 << 20, 140 << 20, 1 << 20}, Experts: 50 << 20,
 		}
 		in.Devices = append(in.Devices, d)
 	}

@@ -65,7 +65,7 @@ func small() Input {
 	for range 4 {
 		in.Model.Layers = append(in.Model.Layers, Layer{Weights: 1000, KVElems: 8})
 	}
-	in.Devices = []Device{{Info: device.Info{ID: cpu0, FreeBytes: 1 << 20}, Reserve: 100, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300, 0}}}
+	in.Devices = []Device{{Info: device.Info{ID: cpu0, FreeBytes: 1 << 20}, Reserve: 100, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300}}}
 	return in
 }
 
@@ -115,7 +115,7 @@ func TestMemoryLimitsBlocks(t *testing.T) {
 
 func TestTwoDevices(t *testing.T) {
 	in := small()
-	in.Devices = append(in.Devices, Device{Info: device.Info{ID: cpu1, FreeBytes: 1000 + 510 + 300 + 7*256}, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300, 0}})
+	in.Devices = append(in.Devices, Device{Info: device.Info{ID: cpu1, FreeBytes: 1000 + 510 + 300 + 7*256}, KVBits: 16, Scratch: Scratch{300, 300, 300, 300, 300}})
 	parts, err := Parse("cpu=0-2,cpu:1=3", 4)
 	if err != nil {
 		t.Fatal(err)

@@ -41,8 +41,6 @@ type Scratch struct {
 	Last   int64 // with the head
 	Only   int64 // with both
 	Bare   int64 // with embedding or head, and no layer
-	// Experts: what the experts of a stage elsewhere need here.
-	Experts int64
 }
 
 func (s Scratch) of(st Stage) int64 {
@@ -59,6 +57,10 @@ func (s Scratch) of(st Stage) int64 {
 	return s.Middle
 }
 
+func (s Scratch) byPlace() [4]int64 {
+	return [4]int64{first: s.First, middle: s.Middle, last: s.Last, only: s.Only}
+}
+
 // Device is a device that may be used.
 type Device struct {
 	Info      device.Info
@@ -68,6 +70,8 @@ type Device struct {
 	ActBits   int    // of one activation element
 	Model     *Model // sizes as this backend holds them; nil: Input.Model
 	Scratch   Scratch
+	Split     Scratch // of a stage whose experts are elsewhere
+	Experts   int64   // scratch that a stage's experts elsewhere need here
 	Workspace int64   // bytes of the backend's operations, once a stage
 	GBps      float64 // of memory, 10⁹ bytes a second; 0: unknown
 	TFlops    float64 // 10¹² operations a second of matrix products; 0: unknown
@@ -160,6 +164,9 @@ func (in *Input) bytes(s Stage) (on, away Bytes) {
 	d := &in.Devices[in.index(s.Device)]
 	m := in.model(d)
 	on.Activations, on.Workspace = d.Scratch.of(s), d.Workspace
+	if s.Split() {
+		on.Activations = d.Split.of(s)
+	}
 	for _, l := range m.Layers[s.Lo:s.Hi] {
 		on.Weights += l.Weights
 		if !s.Split() {
@@ -175,7 +182,7 @@ func (in *Input) bytes(s Stage) (on, away Bytes) {
 		for _, l := range in.model(e).Layers[s.Lo:s.Hi] {
 			away.Weights += l.Experts
 		}
-		away.Activations, away.Workspace = e.Scratch.Experts, e.Workspace
+		away.Activations, away.Workspace = e.Experts, e.Workspace
 	}
 	return on, away
 }

@@ -51,7 +51,9 @@ func random(r *rand.Rand, maxDevices, maxLayers int) Input {
 	for i := range n {
 		d := Device{
 			Info: device.Info{ID: device.ID{Kind: device.CUDA, Index: i}}, KVBits: 16, ActBits: 32, Model: &padded,
-			Scratch:   Scratch{First: mb, Middle: mb / 2, Last: 2 * mb, Only: 5 * mb / 2, Bare: mb / 4, Experts: mb / 8},
+			Scratch:   Scratch{First: mb, Middle: mb / 2, Last: 2 * mb, Only: 5 * mb / 2, Bare: mb / 4},
+			Split:     Scratch{First: mb * 3 / 4, Middle: mb / 4, Last: mb * 3 / 2, Only: 2 * mb, Bare: mb / 4},
+			Experts:   mb / 8,
 			Workspace: int64(r.IntN(mb)), Reserve: int64(r.IntN(2 * mb)),
 			GBps: []float64{300, 900, 1000, 1800}[r.IntN(4)], TFlops: 50, LayerUS: 10,
 		}

@@ -17,6 +17,14 @@ import (
 
 var inf = math.Inf(1)
 
+// Places of a run in a path.
+const (
+	first = iota
+	middle
+	last
+	only
+)
+
 // class is devices that are alike in all that the search looks at.
 type class struct {
 	ids   []int // into Input.Devices, ascending
@@ -24,20 +32,37 @@ type class struct {
 	room  float64   // bytes for runs of layers; +Inf when unknown
 	time  []float64 // time[j]: of layers 0..j
 	bytes []int64   // of layers 0..j: weights and the K/V that must fit
+	moe   []int     // of layers 0..j, those with routed experts
 	light int       // layers before this have their experts elsewhere
-	again int64     // bytes that two stages, one on each side of light, take more than one
-	// By place: what the stage takes beside layers, and the time of the head.
-	first, middle, last, only int64
-	onlyAgain                 int64 // again, where the device has everything
-	head                      float64
+	head  float64   // time
+	stage int64     // bytes of any stage
+	// By place: bytes of embedding and head, and scratch of a stage that has its
+	// experts, and of one that has not.
+	ends, scratch, split [4]int64
 }
 
-// fits tells whether layers i..j fit beside fixed bytes; again comes to them
-// when the device has layers on both sides of light.
-func (c *class) fits(i, j int, fixed, again int64) bool {
-	n := c.bytes[j] - c.bytes[i] + fixed
-	if i < c.light && c.light < j {
-		n += again
+// fits tells whether layers i..j fit. A run with experts of its own and experts
+// elsewhere is two stages.
+func (c *class) fits(i, j, place int) bool {
+	cut := min(max(c.light, i), j)
+	n := c.bytes[j] - c.bytes[i] + c.stage + c.ends[place]
+	switch away, own := c.moe[cut] > c.moe[i], c.moe[j] > c.moe[cut]; {
+	case !away:
+		n += c.scratch[place]
+	case !own:
+		n += c.split[place]
+	default:
+		a, b := middle, middle
+		if place == first || place == only {
+			a = first
+		}
+		if place == last || place == only {
+			b = last
+		}
+		n += c.stage + c.split[a] + c.scratch[b]
+		if place == only { // a tied head is no longer with the embedding
+			n += c.ends[first] + c.ends[last] - c.ends[only]
+		}
 	}
 	return float64(n) <= c.room
 }
@@ -74,14 +99,14 @@ type run struct {
 // begin is the cost of having layers 0..j on c first: only j layers, or all.
 func (s *search) begin(out *costs, c *class) {
 	out.v[0], out.hi = inf, 0
-	for j := 1; j < s.layers && c.fits(0, j, c.first, c.again); j++ {
+	for j := 1; j < s.layers && c.fits(0, j, first); j++ {
 		if out.v[j] = inf; s.allowed(c, 0, j) {
 			out.v[j] = c.time[j]
 		}
 		out.hi = j
 	}
 	n := s.layers
-	if c.fits(0, n, c.only, c.onlyAgain) && s.allowed(c, 0, n) {
+	if c.fits(0, n, only) && s.allowed(c, 0, n) {
 		for j := out.hi + 1; j < n; j++ {
 			out.v[j] = inf
 		}
@@ -96,10 +121,7 @@ func (s *search) extend(out, m *costs, c *class) {
 	lo, next := 1, 1
 	out.v[0], out.v[1], out.hi = inf, inf, 0
 	for j := 2; j <= s.layers; j++ {
-		fixed := c.middle
-		if j == s.layers {
-			fixed = c.last
-		}
+		place := s.placeOf(j)
 		for ; next < j && next <= m.hi; next++ {
 			if m.v[next] == inf || c.cpu && !s.allowed(c, next, s.layers) {
 				continue
@@ -110,7 +132,7 @@ func (s *search) extend(out, m *costs, c *class) {
 			}
 			q = append(q, next)
 		}
-		for lo < j && !c.fits(lo, j, fixed, c.again) {
+		for lo < j && !c.fits(lo, j, place) {
 			lo++
 		}
 		for len(q) > 0 && q[0] < lo {
@@ -130,6 +152,14 @@ func (s *search) extend(out, m *costs, c *class) {
 			out.v[j] += c.head
 		}
 	}
+}
+
+// placeOf a run behind others that ends before layer j.
+func (s *search) placeOf(j int) int {
+	if j == s.layers {
+		return last
+	}
+	return middle
 }
 
 // allowed applies onCPU: the CPU's run has that many layers.
@@ -309,13 +339,10 @@ func (s *search) trace(t *table, state, d int) []run {
 
 // start is the beginning of the last run that extend chose for j.
 func (s *search) start(m *costs, c *class, j int) int {
-	fixed := c.middle
-	if j == s.layers {
-		fixed = c.last
-	}
+	place := s.placeOf(j)
 	best, at := inf, 0
 	for i := 1; i < j && i <= m.hi; i++ {
-		if m.v[i] < inf && c.fits(i, j, fixed, c.again) && (!c.cpu || s.allowed(c, i, s.layers)) {
+		if m.v[i] < inf && c.fits(i, j, place) && (!c.cpu || s.allowed(c, i, s.layers)) {
 			if v := m.v[i] - c.time[i]; v < best {
 				best, at = v, i
 			}

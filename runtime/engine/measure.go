@@ -22,129 +22,142 @@ import (
 // only counts: a layer of each kind, embedding and head. The checkpoint is one
 // of zeros with the model's tensors, so that neither weights nor more of the
 // real one than its headers are needed.
-func measure(m models.Model, dtype func(models.TensorSpec) (tensor.DType, error), y kernels.Layout, in *devicemap.Input, f kernels.Format) (*devicemap.Model, devicemap.Scratch, error) {
-	c := m.Config()
-	s := devicemap.Scratch{}
+func measure(m models.Model, dtype dtypes, y kernels.Layout, in *devicemap.Input, f kernels.Format) (d devicemap.Device, err error) {
 	kinds, err := layerKinds(m, dtype)
 	if err != nil {
-		return nil, s, err
+		return d, err
 	}
 	ck, err := zeros(m, dtype, kinds.first)
 	if err != nil {
-		return nil, s, err
+		return d, err
 	}
 	defer ck.Close()
-	load := func(st devicemap.Stage, positions int) (on, away devicemap.Bytes, err error) {
-		return probe(m, ck, y, st, positions, in, f)
+	c := m.Config()
+	const step = 16 // positions of the rotary tables
+	load := func(st devicemap.Stage, positions int) (on, away devicemap.Bytes) {
+		if err == nil {
+			on, away, err = probe(m, ck, y, st, positions, in, f)
+		}
+		return on, away
 	}
 	out := &devicemap.Model{Tied: c.Tied, MaxContext: c.MaxPositions, Hidden: c.Hidden, HeadMACs: int64(c.Hidden) * int64(c.VocabSize)}
 
-	// The rotary tables: what 16 positions more take, in rows of the table.
-	first := kinds.first[0]
-	const step = 16
-	one, _, err := load(devicemap.Stage{Lo: first, Hi: first + 1}, step)
-	if err != nil {
-		return nil, s, err
-	}
-	two, _, err := load(devicemap.Stage{Lo: first, Hi: first + 1}, 2*step)
-	if err != nil {
-		return nil, s, err
-	}
-	out.TableRow = (two.Weights - one.Weights) / step
+	d.Model = out
+
+	// The rotary tables: what so many positions more take.
+	one := devicemap.Stage{Lo: kinds.first[0], Hi: kinds.first[0] + 1}
+	less, _ := load(one, step)
+	more, _ := load(one, 2*step)
+	out.TableRow = (more.Weights - less.Weights) / step
 
 	sizes := make([]devicemap.Layer, len(kinds.first))
 	for k, l := range kinds.first {
-		here, _, err := load(devicemap.Stage{Lo: l, Hi: l + 1}, step)
-		if err != nil {
-			return nil, s, err
-		}
+		st := devicemap.Stage{Lo: l, Hi: l + 1}
+		here, _ := load(st, step)
 		z := &sizes[k]
 		z.Weights = here.Weights - step*out.TableRow
 		z.KVElems = 2 * int64(c.Heads.KV) * int64(c.Heads.Dim)
-		z.MACs, z.ExpertMACs = kinds.macs[k][0], kinds.macs[k][1]
-		s.Middle = max(s.Middle, here.Activations)
-		for _, ends := range []struct {
+		z.MACs = kinds.macs[k].dense
+		if kinds.macs[k].experts > 0 {
+			z.NumExperts, z.TopK = c.Experts, c.ExpertsPerToken
+			z.ExpertMACs = kinds.macs[k].experts / int64(c.Experts) * int64(c.ExpertsPerToken)
+			st.ExpertsOn = device.ID{Kind: device.CPU, Index: 1}
+			rest, away := load(st, step)
+			z.Experts = here.Weights - rest.Weights
+			z.Weights -= z.Experts
+			d.Experts = max(d.Experts, away.Activations)
+		}
+		for _, p := range []struct {
 			embed, head bool
-			to          *int64
-		}{{true, false, &s.First}, {false, true, &s.Last}, {true, true, &s.Only}} {
-			b, _, err := load(devicemap.Stage{Lo: l, Hi: l + 1, Embed: ends.embed, Head: ends.head}, step)
-			if err != nil {
-				return nil, s, err
-			}
-			*ends.to = max(*ends.to, b.Activations)
+			own, split  *int64
+		}{
+			{true, false, &d.Scratch.First, &d.Split.First}, {false, false, &d.Scratch.Middle, &d.Split.Middle},
+			{false, true, &d.Scratch.Last, &d.Split.Last}, {true, true, &d.Scratch.Only, &d.Split.Only},
+		} {
+			at := devicemap.Stage{Lo: l, Hi: l + 1, Embed: p.embed, Head: p.head}
+			b, _ := load(at, step)
+			*p.own = max(*p.own, b.Activations)
+			at.ExpertsOn = st.ExpertsOn
+			b, _ = load(at, step)
+			*p.split = max(*p.split, b.Activations)
 		}
 	}
 	for _, k := range kinds.of {
 		out.Layers = append(out.Layers, sizes[k])
 	}
 
-	embed, _, err := load(devicemap.Stage{Embed: true}, step)
-	if err != nil {
-		return nil, s, err
-	}
-	head, _, err := load(devicemap.Stage{Lo: c.Layers, Hi: c.Layers, Head: true}, step)
-	if err != nil {
-		return nil, s, err
-	}
-	both, _, err := load(devicemap.Stage{Embed: true, Head: true}, step)
-	if err != nil {
-		return nil, s, err
-	}
-	out.Embed, out.Head = embed.Weights, head.Weights
-	out.TiedHead = both.Weights - embed.Weights
-	s.Bare = max(embed.Activations, head.Activations)
-	return out, s, nil
+	embed, _ := load(devicemap.Stage{Embed: true}, step)
+	head, _ := load(devicemap.Stage{Lo: c.Layers, Hi: c.Layers, Head: true}, step)
+	both, _ := load(devicemap.Stage{Embed: true, Head: true}, step)
+	out.Embed, out.Head, out.TiedHead = embed.Weights, head.Weights, both.Weights-embed.Weights
+	d.Scratch.Bare = max(embed.Activations, head.Activations)
+	d.Split.Bare = d.Scratch.Bare
+	return d, err
 }
+
+// dtypes tells how a tensor is stored.
+type dtypes func(models.TensorSpec) (tensor.DType, error)
 
 // kinds of layers: those whose tensors are alike are one.
-type layerKindsOf struct {
-	first []int      // a layer of each kind
-	of    []int      // kind of each layer
-	macs  [][2]int64 // multiplications per token: without experts, of the experts a token takes
+type kinds struct {
+	first []int // a layer of each kind
+	of    []int // kind of each layer
+	macs  []macs
 }
 
-func layerKinds(m models.Model, dtype func(models.TensorSpec) (tensor.DType, error)) (layerKindsOf, error) {
+// macs are parameters that take part in products: without experts, and of all
+// experts.
+type macs struct{ dense, experts int64 }
+
+func layerKinds(m models.Model, dtype dtypes) (kinds, error) {
 	c := m.Config()
-	signs := make([]bytes.Buffer, c.Layers)
-	macs := make([][2]int64, c.Layers)
+	signs, counts := make([]bytes.Buffer, c.Layers), make([]macs, c.Layers)
 	for _, t := range m.Tensors() {
 		if t.Layer < 0 {
 			continue
 		}
 		d, err := dtype(t)
 		if err != nil {
-			return layerKindsOf{}, err
+			return kinds{}, err
 		}
-		fmt.Fprintln(&signs[t.Layer], t.Shape, d)
-		if len(t.Shape) > 1 {
-			n := int64(1)
-			for _, x := range t.Shape {
-				n *= int64(x)
-			}
-			macs[t.Layer][0] += n
+		fmt.Fprintln(&signs[t.Layer], t.Shape, t.Expert, d)
+		if len(t.Shape) < 2 {
+			continue
+		}
+		n := int64(1)
+		for _, x := range t.Shape {
+			n *= int64(x)
+		}
+		if t.Expert {
+			counts[t.Layer].experts += n
+		} else {
+			counts[t.Layer].dense += n
 		}
 	}
-	var k layerKindsOf
+	var k kinds
 	seen := map[string]int{}
 	for l := range signs {
 		kind, ok := seen[signs[l].String()]
 		if !ok {
 			kind = len(k.first)
 			seen[signs[l].String()] = kind
-			k.first = append(k.first, l)
-			k.macs = append(k.macs, macs[l])
+			k.first, k.macs = append(k.first, l), append(k.macs, counts[l])
 		}
 		k.of = append(k.of, kind)
 	}
 	return k, nil
 }
 
-// probe loads one stage on a counting device and gives what it takes.
+// probe loads one stage on counting devices and gives what it takes, on its
+// own and on that of its experts.
 func probe(m models.Model, ck *loader.Checkpoint, y kernels.Layout, st devicemap.Stage, positions int, in *devicemap.Input, f kernels.Format) (on, away devicemap.Bytes, err error) {
 	st.Device = device.ID{Kind: device.CPU}
-	c := &counting{info: device.Info{ID: st.Device}, layout: y}
+	var backends []kernels.Backend
+	for i := range 2 {
+		backends = append(backends, &counting{info: device.Info{ID: device.ID{Kind: device.CPU, Index: i}}, layout: y})
+	}
 	r, err := Load(context.Background(), RunnerConfig{
-		Model: m, Checkpoint: ck, Backends: []kernels.Backend{c}, Format: f,
+		Model: m, Checkpoint: ck, Backends: backends, Format: f, sizesOnly: true,
 		Plan: devicemap.Plan{
 			Stages: []devicemap.Stage{st}, MaxContext: positions,
 			MaxSeqs: in.MaxSeqs, MaxTokens: in.MaxTokens, MaxLogits: in.MaxLogits,
@@ -153,13 +166,13 @@ func probe(m models.Model, ck *loader.Checkpoint, y kernels.Layout, st devicemap
 	if err != nil {
 		return on, away, fmt.Errorf("measure %v: %w", st, err)
 	}
-	on = r.Bytes()[0]
+	on, away = r.Bytes()[0], r.Away()[0]
 	return on, away, r.Close()
 }
 
 // zeros is a checkpoint with the tensors of some layers, embedding and head,
 // all zeros.
-func zeros(m models.Model, dtype func(models.TensorSpec) (tensor.DType, error), layers []int) (*loader.Checkpoint, error) {
+func zeros(m models.Model, dtype dtypes, layers []int) (*loader.Checkpoint, error) {
 	wanted := map[int]bool{models.InEmbedding: true, models.InHead: true}
 	for _, l := range layers {
 		wanted[l] = true

@@ -23,6 +23,10 @@ type PlanOptions struct {
 	Stored tensor.DType
 }
 
+// stageAllocs bounds the allocations of a stage whose sizes are added up before
+// they are rounded: arenas, hidden states, logits.
+const stageAllocs = 8
+
 // Place is a device that may be planned for, open or not.
 type Place struct {
 	devicemap.Device // Info, limits and speeds; the sizes are filled in
@@ -87,18 +91,18 @@ func Measure(m models.Model, ck *loader.Checkpoint, places []Place, o PlanOption
 		d, ok := measured[p.Layout]
 		if !ok {
 			var err error
-			if d.Model, d.Scratch, err = measure(m, dtype, p.Layout, &in, o.Format); err != nil {
+			if d, err = measure(m, dtype, p.Layout, &in, o.Format); err != nil {
 				return in, err
 			}
 			measured[p.Layout] = d
 		}
-		model, scratch := d.Model, d.Scratch
+		sizes := d
 		d = p.Device
-		d.Model, d.Scratch = model, scratch
+		d.Model, d.Scratch, d.Split, d.Experts = sizes.Model, sizes.Scratch, sizes.Split, sizes.Experts
 		d.KVBits, d.ActBits = p.Layout.KVType().Bits(), p.Layout.ActType().Bits()
 		d.Workspace = p.Layout.OpsBytes(kernels.OpsLimits{
 			Tokens: in.MaxTokens, Seqs: in.MaxSeqs, Context: context, Logits: in.MaxLogits, Heads: c.Heads,
-		})
+		}) + stageAllocs*(p.Layout.AllocBytes(1)-1)
 		in.Devices = append(in.Devices, d)
 	}
 	if len(in.Devices) > 0 {

@@ -29,6 +29,7 @@ type RunnerConfig struct {
 	Verify      transfer.Verify   // of what the host is sent; of copies the Copier decides
 	StepTimeout time.Duration     // of one step; 0: two minutes
 	Progress    func(bytes int64) // as in models.LoadOptions; may be nil
+	sizesOnly   bool              // nothing will be computed: see measure
 }
 
 // Runner takes batches through the stages of a plan. It is used by one
@@ -161,6 +162,9 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	if r.largest, err = alloc("token ids", tensor.I32, p.MaxLogits); err != nil {
 		return err
 	}
+	if c.sizesOnly {
+		return nil
+	}
 	n := p.MaxLogits * r.model.VocabSize
 	r.logits = make([]float32, n)
 	r.raw = bytesOf(r.logits)
@@ -278,6 +282,18 @@ func (r *Runner) Bytes() []devicemap.Bytes {
 			b.Activations += buf.Size()
 		}
 		all = append(all, b)
+	}
+	return all
+}
+
+// Away is what each stage's experts hold on the device that they are on; zeros
+// for a stage that has them itself.
+func (r *Runner) Away() []devicemap.Bytes {
+	all := make([]devicemap.Bytes, len(r.stages))
+	for i, st := range r.stages {
+		if st.away != nil {
+			all[i].Weights, all[i].Activations = st.model.ExpertBytes()
+		}
 	}
 	return all
 }

@@ -1,4 +1,0 @@
-package models
-
-// FromConfig makes a model without looking at the checkpoint's tensors.
-var FromConfig = fromConfig
