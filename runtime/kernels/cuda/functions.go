@@ -88,6 +88,10 @@ type functions struct {
 	rotary, attention [numPairs]*function
 	split, prefill    map[int]*[numActs]*function // by head dim
 
+	expertsGemv, expertsGemm [numFormats][numActs]*function
+	expertsSum               [numActs]*function
+	route, group             *function
+
 	argmax, digest, fill, compare, copy, gather *function
 }
 
@@ -103,11 +107,14 @@ func newFunctions() *functions {
 			f.embed[format][a] = &function{module: "rows", name: "embed" + name}
 			f.gemv[format][a] = &function{module: "gemv", name: "gemv" + name}
 			f.gemm[format][a] = &function{module: "gemm", name: "gemm" + name}
+			f.expertsGemv[format][a] = &function{module: "moe", name: "moe_gemv" + name}
+			f.expertsGemm[format][a] = &function{module: "moe", name: "moe_gemm" + name}
 		}
 	}
 	for a, act := range acts {
 		f.norm[a] = &function{module: "rows", name: "rmsnorm_" + act}
 		f.gated[a] = &function{module: "rows", name: "gated_" + act}
+		f.expertsSum[a] = &function{module: "moe", name: "moe_sum_" + act}
 		f.combine[a] = &function{module: "attention", name: "attn_combine_" + act}
 	}
 	for p, name := range [numPairs]string{"bf16_bf16", "bf16_f32", "f32_f32"} {
@@ -122,6 +129,8 @@ func newFunctions() *functions {
 		}
 	}
 	f.argmax = &function{module: "rows", name: "argmax"}
+	f.route = &function{module: "moe", name: "moe_route"}
+	f.group = &function{module: "moe", name: "moe_group"}
 	f.digest = &function{module: "bytes", name: "digest"}
 	f.fill = &function{module: "bytes", name: "fill"}
 	f.compare = &function{module: "bytes", name: "compare"}

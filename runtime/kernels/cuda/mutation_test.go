@@ -43,6 +43,22 @@ var scenarios = map[string]func(d *gpu){
 	"gemv_q8_bf16":   func(d *gpu) { d.mutantProduct(kernels.Q8, tensor.BF16, 3) },
 	"gemm_bf16_bf16": func(d *gpu) { d.mutantProduct(kernels.BF16, tensor.BF16, 70) },
 	"gemm_q4_f32":    func(d *gpu) { d.mutantProduct(kernels.Q4, tensor.F32, 70) },
+	"moe_route": func(d *gpu) {
+		ids, _ := d.alloc("ids", 24)
+		weights, _ := d.alloc("weights", 24)
+		d.route(3, 40, 2, true, d.put("logits", encode(tensor.F32, d.random(120, 1))), ids, weights)
+	},
+	"moe_group": func(d *gpu) {
+		order, _ := d.alloc("order", 4*kernels.ExpertsOrder(4200, 1, 3))
+		ids := make([]int32, 4200)
+		for i := range ids {
+			ids[i] = int32(i % 3)
+		}
+		d.launch(kernel(d.t, "moe", "moe_group"), [3]int{1, 1, 1}, 256, d.ints("ids", ids), order, 4200, 3, 3)
+	},
+	"moe_gemv_bf16_f32": func(d *gpu) { d.mixture(kernels.BF16, tensor.F32, 5, 3, 2, 40, 48).run(d, 0, 5, false, true) },
+	"moe_gemm_q8_bf16":  func(d *gpu) { d.mixture(kernels.Q8, tensor.BF16, 5, 3, 2, 200, 48).run(d, 0, 5, true, false) },
+	"moe_sum_f32":       func(d *gpu) { d.mixture(kernels.BF16, tensor.F32, 1, 2, 2, 40, 16).run(d, 0, 1, false, true) },
 	"rotary_bf16_bf16": func(d *gpu) {
 		const pages = 16 * 64 * 2
 		d.launch(kernel(d.t, "rotary", "rotary_bf16_bf16"), [3]int{1, 1, 1}, 128,
@@ -138,6 +154,14 @@ func TestMutations(t *testing.T) {
 		{"gemm without a commit", "gemm", "gemm_bf16_bf16", `commit_group`, 2, drop, flight},
 		{"gemm of q4 without its wait", "gemm", "gemm_q4_f32", `wait_group`, 0, drop, flight},
 		{"gemm of q4 without its barrier", "gemm", "gemm_q4_f32", `bar\.sync`, 0, drop, append(flight, shared...)},
+		{"routing with a shuffle that leaves out its own lane", "moe", "moe_route", `shfl\.sync`, 0, swap("-1;", "2;"), []ptx.FaultKind{ptx.FaultIllegalOperand}},
+		{"routing without its bounds check", "moe", "moe_route", `@.*bra`, 0, drop, []ptx.FaultKind{ptx.FaultIllegal, ptx.FaultUninitialised}},
+		{"sorting without the barrier after loading", "moe", "moe_group", `bar\.sync`, 1, drop, shared},
+		{"sorting without the barrier before loading", "moe", "moe_group", `bar\.sync`, 0, drop, shared},
+		{"experts without their barrier", "moe", "moe_gemv_bf16_f32", `bar\.sync`, 0, drop, shared},
+		{"experts that read the next tile", "moe", "moe_gemv_bf16_f32", `ld\.global.*u32`, 0, swap(`\[(%rd\d+)[^\]]*\]`, "[$1+1048576]"), []ptx.FaultKind{ptx.FaultIllegal}},
+		{"many rows of experts without their wait", "moe", "moe_gemm_q8_bf16", `wait_group`, 0, drop, flight},
+		{"sum of experts without its bounds check", "moe", "moe_sum_f32", `@.*bra`, 0, drop, []ptx.FaultKind{ptx.FaultIllegal}},
 		{"rotary without its barrier", "rotary", "rotary_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
 		{"prefill without its wait", "attention", "attn_prefill_64_bf16", `wait_group`, 0, drop, flight},
 		{"prefill without its barrier", "attention", "attn_prefill_64_bf16", `bar\.sync`, 0, drop, append(flight, shared...)},

@@ -1,106 +1,10 @@
-// Matrix products with many rows, on tensor cores behind a pipeline of
-// asynchronous copies. Each output has the same bits as from gemv.cu.
-#include "weight.h"
-
-#define BN 128  // outputs of a block: 8 rows of tiles
-#define BM 64   // rows of a block
-#define STEP (BM * 32)
-
-// Copies 8 activations of one row to its place in shared memory. There a tile
-// has, for f32, the first four of each lane's 8 activations before the others,
-// so that a quarter of a warp reads 128 bytes in a row.
-template <typename X> DEV void stageAct(u8* to, const X* x, int r, int c, int row0, int k, int m, int K) {
-  const bool wide = __is_same(X, f32);
-  const X* p = x + (i64)(row0 + r) * K + k;
-  bool in = row0 + r < m && k < K;
-  if (!in) p = x;
-  if (K % 8 == 0) {
-    cp16(smem(to + r * 64 + c * 16), p, in ? 16 : 0);
-    if (wide) cp16(smem(to + BM * 64 + r * 64 + c * 16), (const V4*)p + (in ? 1 : 0), in ? 16 : 0);
-    return;
-  }
-#pragma unroll 1
-  for (int j = 0; j < 8; j++) {
-    bool ok = in && k + j < K;
-    if constexpr (wide) ((float*)(to + (j >> 2) * BM * 64 + r * 64 + c * 16))[j & 3] = ok ? p[j] : 0.0f;
-    else ((u16*)(to + r * 64 + c * 16))[j] = ok ? p[j].v : 0;
-  }
-}
-
-// dst[M,N] (+)= x[M,K] · w + bias. Grid (⌈N/128⌉, ⌈M/64⌉), blocks of 256
-// threads: 8 warps of 32 outputs × 32 rows each. A stage of the pipeline is 32
-// inputs (q4: 64, of which the odd half waits in place).
-template <typename W, typename X>
-DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int m, int K) {
-  const int words = pairWords<W>();                                    // a pair's V4 for one lane
-  const int wbytes = BN / 16 * 32 * 16 * (words == 1 ? 1 : words / 2);  // weight bytes of a stage
-  const int xbytes = BM * 32 * sizeof(X);
-  const int stages = 3 * (wbytes + xbytes) <= 49152 ? 3 : 2;
-  SHARED16 u8 sw[stages][wbytes];
-  SHARED16 u8 sx[stages][xbytes];
-  int warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
-  int wn = (warp >> 1) * 2, wm = (warp & 1) * 32;  // first row of tiles, first row
-  int pairs = (K + 63) / 64, run = (pairs + RUNS - 1) / RUNS, tiles = 2 * pairs;
-  int rows = (o.n + 15) / 16, rt0 = bidx * (BN / 16), row0 = bidy * BM;
-  auto load = [&](int kt) {
-    int st = kt % stages;
-    const int per = wbytes / (BN / 16) / 16;  // V4 of a tile in this stage
-    for (int i = tid; i < wbytes / 16; i += 256) {
-      int r = i / per, c = i % per;
-      bool in = rt0 + r < rows;
-      i64 at = words == 1 ? ((i64)(rt0 + r) * pairs + kt / 2) * 32 + c : ((i64)(rt0 + r) * tiles + kt) * per + c;
-      cp16(smem(sw[st] + i * 16), w + (in ? at : 0), in ? 16 : 0);
-    }
-    stageAct<X>(sx[st], x, tid >> 2, tid & 3, row0, kt * 32 + (tid & 3) * 8, m, K);
-  };
-  float acc[2][4][4] = {}, tot[2][4][4] = {};
-  UNROLL for (int i = 0; i < stages - 1; i++) {
-    if (i < tiles) load(i);
-    commit();
-  }
-  int left = 2 * run;
-  for (int kt = 0; kt < tiles; kt++) {
-    waitg<stages - 2>();
-    SYNC();
-    if (kt + stages - 1 < tiles) load(kt + stages - 1);
-    commit();
-    int st = kt % stages;
-    Half xs[4][act<X>::parts];
-    UNROLL for (int j = 0; j < 4; j++) {
-      const V4* p = (const V4*)(sx[st] + (wm + 8 * j + g) * 64 + t * 16);
-      V4 a = *p, b = {0, 0, 0, 0};
-      if (__is_same(X, f32)) b = p[BM * 4];
-      actParts(X{}, a, b, xs[j]);
-    }
-    UNROLL for (int i = 0; i < 2; i++) {
-      const int n = words == 1 ? 1 : words / 2;
-      V4 raw[n];
-      UNROLL for (int c = 0; c < n; c++) raw[c] = ((const V4*)sw[st])[((wn + i) * n + c) * 32 + lane];
-      Frag f[weight<W>::parts];
-      unpack(W{}, raw, kt, f);
-      float sc[2] = {0, 0};
-      if (weight<W>::scaled && rt0 + wn + i < rows) widen(scales(s, (i64)(rt0 + wn + i) * tiles + kt, g), sc);
-      UNROLL for (int j = 0; j < 4; j++) mulTile<W, X>(acc[i][j], f, xs[j], sc);
-    }
-    if (--left == 0 || kt == tiles - 1) {
-      left = 2 * run;
-      UNROLL for (int i = 0; i < 2; i++)
-        UNROLL for (int j = 0; j < 4; j++)
-          UNROLL for (int e = 0; e < 4; e++) tot[i][j][e] += acc[i][j][e], acc[i][j][e] = 0;
-    }
-  }
-  UNROLL for (int i = 0; i < 2; i++)
-    UNROLL for (int j = 0; j < 4; j++)
-      UNROLL for (int e = 0; e < 4; e++) {
-        int n = (rt0 + wn + i) * 16 + g + (e >> 1) * 8, row = row0 + wm + 8 * j + 2 * t + (e & 1);
-        if (n < o.n && row < m) finish<X>(o, row, n, tot[i][j][e]);  // bounds
-      }
-}
+// Matrix products with many rows; see gemm.h.
+#include "gemm.h"
 
 #define GEMM(W, X)                                                                                                       \
   GLOBAL BOUNDS(256) gemm_##W##_##X(const V4* w, const u16* s, const X* x, void* dst, const float* bias, int m, int n,    \
                                     int k, int flags) {                                                                  \
-    gemm<W, X>(w, s, x, Out{dst, bias, flags, n}, m, k);                                                                  \
+    gemm<W, X>(w, s, x, Out{dst, bias, flags, n}, bidy * BM, m, k, Straight{});                                                                  \
   }
 GEMM(bf16, bf16)
 GEMM(f16, bf16)
