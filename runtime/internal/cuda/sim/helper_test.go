@@ -53,8 +53,9 @@ const kernels = `.version 7.8
 // bench is a machine under test, each device with the kernels loaded.
 type bench struct {
 	*Machine
-	t   testing.TB
-	fns []map[string]uint64
+	t       testing.TB
+	fns     []map[string]uint64
+	spare64 uint64 // 64 words that some test may use
 }
 
 func machine(t testing.TB, preset string, o Options) *bench {
@@ -179,6 +180,15 @@ func words(n int, seed uint32) []byte {
 		binary.LittleEndian.PutUint32(b[4*i:], seed>>3|1)
 	}
 	return b
+}
+
+// added is what add makes of words.
+func added(a, b []byte) []byte {
+	out := make([]byte, len(a))
+	for i := 0; i < len(a); i += 4 {
+		binary.LittleEndian.PutUint32(out[i:], binary.LittleEndian.Uint32(a[i:])+binary.LittleEndian.Uint32(b[i:]))
+	}
+	return out
 }
 
 // mixed is what mix makes of words.

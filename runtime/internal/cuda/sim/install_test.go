@@ -119,7 +119,9 @@ func TestThroughTheDoor(t *testing.T) {
 	if !bytes.Equal(pinned, mixed(mixed(data, 3, 0), 3, 1)) {
 		t.Error("two devices made other words")
 	}
-	on(t, devs[0], func(th *cuda.Thread) error { return errors.Join(th.FreeHost(pinned), th.Free(x[0]), th.DestroyEvent(e)) })
+	on(t, devs[0], func(th *cuda.Thread) error {
+		return errors.Join(th.FreeHost(pinned), th.Free(x[0]), th.DestroyEvent(e))
+	})
 }
 
 func TestDoorErrors(t *testing.T) {

@@ -3,7 +3,6 @@ package sim
 import (
 	_ "embed"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,16 +105,16 @@ func ref[T any](v T) *T { return &v }
 // plain reduces a name to what people agree on: "NVIDIA GeForce RTX 5090" and
 // "RTX-5090" are "rtx5090".
 func plain(name string) string {
-	name = strings.ToLower(name)
-	for _, w := range []string{"nvidia", "geforce", "tesla", "quadro"} {
-		name = strings.TrimPrefix(strings.TrimSpace(name), w)
-	}
-	return strings.Map(func(r rune) rune {
+	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return -1
-	}, name)
+	}, strings.ToLower(name))
+	for _, w := range []string{"nvidia", "geforce", "tesla", "quadro"} {
+		name = strings.TrimPrefix(name, w)
+	}
+	return name
 }
 
 func findProduct(model string) (product, error) {
@@ -129,26 +128,20 @@ func findProduct(model string) (product, error) {
 	var near []string
 	for _, p := range products() {
 		have := plain(p.name)
-		if have == want {
+		if have == want || have == "rtx"+want || have == "gtx"+want {
 			return p, nil
 		}
-		if want != "" && (strings.Contains(have, want) || strings.HasSuffix(have, "rtx"+want)) {
-			near = append(near, p.name)
+		if want != "" && strings.Contains(have, want) {
+			near = append(near, strings.ReplaceAll(strings.TrimPrefix(p.name, "NVIDIA "), " ", "-"))
 		}
 	}
-	if len(near) == 1 {
+	switch len(near) {
+	case 0:
+		return product{}, fmt.Errorf("no GPU is called %q; names are as nvidia-smi prints them, without NVIDIA and GeForce: RTX-4090, L40S, H100-SXM, A100-PCIE, %s", model, UnknownArch)
+	case 1:
 		return findProduct(near[0])
 	}
-	if len(near) == 0 {
-		for _, p := range products() {
-			near = append(near, p.name)
-		}
-	}
-	sort.Strings(near)
-	for i, n := range near {
-		near[i] = strings.ReplaceAll(strings.TrimPrefix(n, "NVIDIA "), " ", "-")
-	}
-	return product{}, fmt.Errorf("no GPU is called %q; there are %s", model, strings.Join(near, ", "))
+	return product{}, fmt.Errorf("no GPU is called %q alone; there are %s", model, strings.Join(near, ", "))
 }
 
 func (p product) device(i int) Device {
