@@ -195,7 +195,11 @@ func same(a, b [][]byte) bool {
 }
 
 func TestOrderedProgramsGiveTheSequentialResult(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 30
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		preset, devices := "2xRTX-4090", 2
 		if seed%2 == 1 {
