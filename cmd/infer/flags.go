@@ -18,6 +18,7 @@ type computeFlags struct {
 	quantize  string
 	kvCache   string
 	deviceMap string
+	simulate  string
 	maxMemory string
 	ctx       int
 	maxSeqs   int
@@ -32,11 +33,12 @@ func (f *computeFlags) register(flags *pflag.FlagSet, maxSeqs int) {
 }
 
 func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
-	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers")
+	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers; bf16: activations in bfloat16 on GPUs, faster still")
 	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored (q8 and q4 are not served yet)")
 	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
-	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, or like cpu=0-11,cpu:1=12-23")
-	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cpu=8GiB (default: what is free)")
+	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, cuda:0, or like cuda:0=0-11,cuda:1=12-20,cpu=21-")
+	flags.StringVar(&f.simulate, "simulate", "", "simulate GPUs instead of using this machine's: like 2xRTX-5090 or unknown-arch, or a topology file")
+	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cuda:0=20GiB,cpu=8GiB (default: what is free)")
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
@@ -54,7 +56,7 @@ func (f *computeFlags) check() error {
 		}
 		return usagef("--%s %s: want %s", name, value, strings.Join(allowed, " or "))
 	}
-	if err := oneOf("precision", f.precision, "auto", "f32"); err != nil {
+	if err := oneOf("precision", f.precision, "auto", "f32", "bf16"); err != nil {
 		return err
 	}
 	if f.quantize == "q8" || f.quantize == "q4" {

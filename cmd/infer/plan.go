@@ -7,26 +7,21 @@ import (
 	"infer/runtime/devicemap"
 )
 
-// memoryLimit reads --max-memory for one device; 0 when it sets none.
-func (f *computeFlags) memoryLimit(id string) (int64, error) {
+// memoryLimits reads --max-memory: bytes by device.
+func (f *computeFlags) memoryLimits() (map[string]int64, error) {
+	limits := map[string]int64{}
 	if f.maxMemory == "" {
-		return 0, nil
+		return limits, nil
 	}
-	var limit int64
 	for entry := range strings.SplitSeq(f.maxMemory, ",") {
 		name, text, ok := strings.Cut(strings.TrimSpace(entry), "=")
 		n, err := parseSize(text)
 		if !ok || err != nil {
-			return 0, usagef("--max-memory %s: want entries like cpu=8GiB", f.maxMemory)
+			return nil, usagef("--max-memory %s: want entries like cpu=8GiB", f.maxMemory)
 		}
-		if name != "cpu" {
-			return 0, usagef("--max-memory %s: there is no device %s here; there is cpu", f.maxMemory, name)
-		}
-		if name == id {
-			limit = n
-		}
+		limits[name] = n
 	}
-	return limit, nil
+	return limits, nil
 }
 
 // deviceMap is the plan as infer run --json and /health show it.

@@ -17,7 +17,6 @@ import (
 	"infer/runtime/devicemap"
 	"infer/runtime/engine"
 	"infer/runtime/kernels"
-	"infer/runtime/kernels/cpu"
 	"infer/runtime/loader"
 	"infer/runtime/tokenizer"
 	"infer/runtime/tokenizer/chattemplate"
@@ -33,7 +32,7 @@ type session struct {
 	tokenizer  *tokenizer.Tokenizer // nil when the folder has none
 	template   *chattemplate.Set    // nil when the folder has none
 	plan       devicemap.Plan
-	backend    *cpu.Backend
+	devices    *devices
 	engine     *engine.Engine
 	loadTime   time.Duration
 }
@@ -93,24 +92,23 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		text <- err
 	}()
 
-	backend, err := openCPU(f)
-	if err != nil {
+	if s.devices, err = openDevices(f, o.log); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, backend.Device().Close())
+			err = errors.Join(err, s.devices.close())
 		}
 	}()
-	s.backend = backend
-	input, err := engine.PlanInput(m, ck, []kernels.Backend{backend}, engine.PlanOptions{
+	limits, err := f.memoryLimits()
+	if err != nil {
+		return nil, err
+	}
+	input, err := engine.Measure(m, ck, s.devices.places(limits, f.precision), engine.PlanOptions{
 		Format: kernels.AsStored, MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
 	})
 	if err != nil {
 		return nil, err
-	}
-	if f.maxMemory != "" {
-		input.Devices[0].Reserve = 0 // what may be used has been said
 	}
 	var bytes int64
 	s.parameters, bytes = measure(m, ck)
@@ -130,9 +128,13 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	if f.ctx == 0 && s.plan.MaxContext < s.config.MaxPositions {
 		o.log.Warn().Strs("why", s.plan.Reasons).Msgf("the context is cut to %d tokens", s.plan.MaxContext)
 	}
+	backends, err := s.devices.open(s.plan)
+	if err != nil {
+		return nil, err
+	}
 	progress.begin("loading "+src.name, bytes)
 	runner, err := engine.Load(ctx, engine.RunnerConfig{
-		Model: m, Checkpoint: ck, Plan: s.plan, Backends: []kernels.Backend{backend}, Format: kernels.AsStored,
+		Model: m, Checkpoint: ck, Plan: s.plan, Backends: backends, Format: kernels.AsStored,
 		Progress: progress.add,
 	})
 	if terr := <-text; terr != nil {
@@ -165,7 +167,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 
 func (s *session) close() {
 	_ = s.engine.Close()
-	_ = s.backend.Device().Close()
+	_ = s.devices.close()
 }
 
 // openText reads tokenizer and chat template, which a folder may lack, and
@@ -194,16 +196,6 @@ func (s *session) checkIDs(ids []int32) error {
 		}
 	}
 	return nil
-}
-
-func openCPU(f *computeFlags) (*cpu.Backend, error) {
-	o := cpu.Options{Threads: f.threads, Precision: cpu.Precision(f.precision)}
-	limit, err := f.memoryLimit("cpu")
-	if err != nil {
-		return nil, err
-	}
-	o.MemoryLimit = limit
-	return cpu.Open(o)
 }
 
 // measure counts the parameters that a model uses, and their bytes in the checkpoint.

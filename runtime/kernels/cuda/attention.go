@@ -15,9 +15,6 @@ const (
 	maxAttentionDim = 256
 )
 
-// scratchBytes bounds what attention takes for the results of splits.
-const scratchBytes = 64 << 20
-
 // pages checks that a layer's pages fit the heads.
 func (o *ops) pages(op string, kv kernels.KVLayer, h kernels.Heads) {
 	if !(kv.K.Shape == tensor.Of(kv.K.Shape.Dim(0), h.KV, kernels.BlockSize, h.Dim) && kv.V.Shape == kv.K.Shape &&
@@ -76,50 +73,41 @@ func (o *ops) Attention(a kernels.AttentionArgs) {
 }
 
 // tensorCores queues attention on bf16 pages: sequences with few rows by one
-// kernel, those with many by another.
+// kernel, as many at a time as the scratch memory has room for; those with many
+// by another.
 func (o *ops) tensorCores(a *kernels.AttentionArgs) {
 	h, t := a.Heads, &o.batch
 	if !o.items(h.Q / h.KV) {
 		return
 	}
-	splits := int64(t.splits)
-	if splits == 1 {
-		splits = 0
-	}
-	halves := 1
-	if h.Dim > 128 {
-		halves = 2
-	}
-	perRow := int64(h.Q) * 4 * int64(h.Dim+2*halves)
-	few, many := int64(t.fewRows)*splits*perRow, int64(0)
-	if t.many.n > 0 && t.splits > 1 {
-		many = int64(t.rows) * int64(h.Q) * int64(h.Dim) * 4
-	}
-	if !o.grow(&o.scratch, few+many+1, "attention's scratch memory") {
-		return
-	}
-	if splits > 0 && !o.counters(t.few.n*halves*h.KV) {
+	row, parts := splitBytes(t.splits, h), halves(h.Dim)
+	if !o.grow(&o.scratch, scratchFor(t.rows, t.splits, h), "attention's scratch memory") || !o.counters(t.few.n*parts*h.KV) {
 		return
 	}
 	part := o.scratch.ptr
-	if t.few.n > 0 {
-		ml := part + driver.Ptr(int64(t.fewRows)*splits*int64(h.Q)*int64(h.Dim)*4)
-		l := o.stream.launch("Attention", o.fn.split[h.Dim][o.act], t.few.n*halves, h.KV, (t.splits+3)/4, 128)
-		o.attentionParams(l, a, t.few.at, part)
-		l.ptr(ml)
-		var arrived driver.Ptr
-		if o.arrived != nil {
-			arrived = o.arrived.ptr
+	for i := 0; i < len(t.runs); {
+		first := t.runs[i]
+		last := first
+		for i++; i < len(t.runs) && int64(t.runs[i].rows-first.row)*row <= scratchBytes; i++ {
+			last = t.runs[i]
 		}
-		l.ptr(arrived)
+		// The kernel counts rows from the batch's first.
+		rows := last.rows - first.row
+		ml := part + driver.Ptr(int64(rows)*int64(t.splits)*int64(h.Q)*int64(h.Dim)*4)
+		skip := driver.Ptr(int64(first.row) * int64(t.splits) * int64(h.Q))
+		l := o.stream.launch("Attention", o.fn.split[h.Dim][o.act], (last.items-first.item)*parts, h.KV, (t.splits+3)/4, 128)
+		o.attentionParams(l, a, t.few.at+driver.Ptr(16*first.item), part-skip*driver.Ptr(4*h.Dim))
+		l.ptr(ml - 8*skip)
+		l.ptr(o.arrived.ptr)
 		o.attentionSizes(l, a)
 		l.i32(t.splits)
-		l.i32(t.fewRows)
+		l.i32(rows)
 		l.end()
 	}
 	if t.many.n > 0 {
-		l := o.stream.launch("Attention", o.fn.prefill[h.Dim][o.act], t.many.n*halves, h.KV, 1, 128)
-		o.attentionParams(l, a, t.many.at, part+driver.Ptr(few))
+		part += driver.Ptr(o.scratch.size - int64(t.rows)*int64(h.Q)*int64(h.Dim)*4)
+		l := o.stream.launch("Attention", o.fn.prefill[h.Dim][o.act], t.many.n*parts, h.KV, 1, 128)
+		o.attentionParams(l, a, t.many.at, part)
 		o.attentionSizes(l, a)
 		l.end()
 	}
@@ -177,9 +165,8 @@ func (o *ops) combine(a *kernels.AttentionArgs, lo, hi int, part, ml driver.Ptr,
 // rows at a time as the scratch memory has room for.
 func (o *ops) anyAttention(a *kernels.AttentionArgs) {
 	h, t := a.Heads, &o.batch
-	perRow := int64(h.Q) * int64(t.splits) * int64(h.Dim+2) * 4
-	step := int(min(max(scratchBytes/perRow, 1), int64(t.rows)))
-	if !o.grow(&o.scratch, int64(step)*perRow, "attention's scratch memory") {
+	step := int(min(max(scratchBytes/splitBytes(t.splits, h), 1), int64(t.rows)))
+	if !o.grow(&o.scratch, scratchFor(t.rows, t.splits, h), "attention's scratch memory") {
 		return
 	}
 	part := o.scratch.ptr

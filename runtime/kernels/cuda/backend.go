@@ -8,20 +8,26 @@ import (
 
 // Backend computes on one GPU.
 type Backend struct {
-	dev *Device
-	act tensor.DType
-	kv  tensor.DType
+	dev    *Device
+	layout Layout
+	act    tensor.DType
+	kv     tensor.DType
 }
 
 func newBackend(d *Device, p Precision) *Backend {
-	b := &Backend{dev: d, act: tensor.F32, kv: tensor.BF16}
+	l := p.Layout()
+	return &Backend{dev: d, layout: l, act: l.ActType(), kv: l.KVType()}
+}
+
+// Layout of a backend of this precision.
+func (p Precision) Layout() Layout {
 	switch p {
 	case BF16:
-		b.act = tensor.BF16
+		return Layout{Act: tensor.BF16, KV: tensor.BF16}
 	case F32:
-		b.kv = tensor.F32
+		return Layout{Act: tensor.F32, KV: tensor.F32}
 	}
-	return b
+	return Layout{Act: tensor.F32, KV: tensor.BF16}
 }
 
 // Device is the GPU.
@@ -43,12 +49,5 @@ func (b *Backend) NewOps(s device.Stream) (kernels.Ops, error) {
 	return o, nil
 }
 
-// WeightBytes is what Pack takes of the device's memory for a matrix whose
-// checkpoint has type d: the layout is padded to whole tiles.
-func (b *Backend) WeightBytes(rows, cols int, d tensor.DType, f kernels.Format) int64 {
-	l := layout{format: resident(d, f), rows: rows, cols: cols}
-	if n := l.bytes() + l.scaleBytes(); n > 0 {
-		return (n + granule - 1) &^ (granule - 1)
-	}
-	return 0
-}
+// Layout implements kernels.Backend.
+func (b *Backend) Layout() kernels.Layout { return b.layout }

@@ -18,6 +18,8 @@ const (
 	fewFlats = 64
 	itemFew  = 16 // flat rows of a work item of the former
 	itemMany = 64 // and of the latter
+	// reservedGroup Q heads for a K/V head have room for their work items.
+	reservedGroup = 64
 )
 
 // batch is what kernels read about the step, in one buffer of the device that
@@ -29,18 +31,21 @@ type batch struct {
 
 	tokens, positions, slots, seqs, logitRows, tables driver.Ptr
 
-	rows    int // positions
-	logits  int
-	stride  int // pages in a row of the tables
-	splits  int // of the longest context, rounded up
-	group   int // Q heads for a K/V head that the items are for; 0: none yet
-	few     items
-	many    items
-	fewRows int // rows up to the last that is in few
+	rows   int // positions
+	logits int
+	stride int // pages in a row of the tables
+	splits int // of the longest context, rounded up
+	group  int // Q heads for a K/V head that the items are for; 0: none yet
+	few    items
+	many   items
+	runs   []run // the sequences of few
 
 	ints []int32 // all of it, on the host
 	all  *kernels.Batch
 }
+
+// run is one sequence's rows and work items, half-open.
+type run struct{ row, rows, item, items int }
 
 // items are the work of one attention kernel.
 type items struct {
@@ -100,7 +105,7 @@ func (o *ops) Begin(b *kernels.Batch) {
 		return
 	}
 	// Room for the items in any case.
-	if !o.grow(&t.buf, 4*int64(len(v)+4*maxItems(b, max(t.group, 64))), "the batch's tables") {
+	if !o.grow(&t.buf, 4*int64(len(v)+4*maxItems(b, max(t.group, reservedGroup))), "the batch's tables") {
 		return
 	}
 	at := func(i int) driver.Ptr { return t.buf.ptr + driver.Ptr(4*i) }
@@ -119,7 +124,7 @@ func maxItems(b *kernels.Batch, g int) int {
 // has.
 func (t *batch) appendItems(v []int32) []int32 {
 	b := t.all
-	t.few.n, t.many.n, t.fewRows = 0, 0, 0
+	t.few.n, t.many.n, t.runs = 0, 0, t.runs[:0]
 	for _, pass := range []struct {
 		size int32
 		few  bool
@@ -132,7 +137,8 @@ func (t *batch) appendItems(v []int32) []int32 {
 				continue
 			}
 			if pass.few {
-				t.fewRows = int(hi)
+				n := (int(flats) + itemFew - 1) / itemFew
+				t.runs = append(t.runs, run{int(lo), int(hi), t.few.n, t.few.n + n})
 			}
 			for f := int32(0); f < flats; f += pass.size {
 				v = append(v, int32(i), lo, f, flats)

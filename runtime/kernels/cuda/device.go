@@ -109,11 +109,10 @@ func (d *Device) alloc(n int64) (*buffer, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("allocate %d bytes on %v: negative size", n, d.id)
 	}
-	size := max(n, 1) // the driver refuses 0
-	if size > d.limit {
+	if n > d.limit {
 		return nil, d.outOfMemory(n, d.limit-d.used.Load())
 	}
-	size = (size + granule - 1) &^ (granule - 1)
+	size := roundUp(n) // the driver refuses 0
 	if used := d.used.Add(size); used > d.limit {
 		d.used.Add(-size)
 		return nil, d.outOfMemory(n, d.limit-used+size)

@@ -56,11 +56,7 @@ func (o *ops) grow(b **buffer, n int64, what string) bool {
 			return false
 		}
 	}
-	size := int64(64 << 10)
-	for size < n {
-		size *= 2
-	}
-	buf, err := s.dev.alloc(size)
+	buf, err := s.dev.alloc(roomFor(n))
 	if err != nil {
 		s.fail(fmt.Errorf("%s: %w", what, err))
 		return false

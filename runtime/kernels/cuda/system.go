@@ -89,11 +89,7 @@ func Open(o Options) (_ *System, err error) {
 		}
 	}
 	if s.machine != nil {
-		i, ok := any(s.machine).(interface{ Install() (func(), error) })
-		if !ok {
-			return nil, fmt.Errorf("simulate GPUs: %w", driver.ErrNotBuilt)
-		}
-		if s.uninstall, err = i.Install(); err != nil {
+		if s.uninstall, err = s.machine.Install(); err != nil {
 			return nil, fmt.Errorf("simulate GPUs: %w", err)
 		}
 	}

@@ -69,15 +69,11 @@ func (b *Backend) Pack(s device.Stream, m kernels.Matrix, f kernels.Format) (ker
 	what := func() string {
 		return fmt.Sprintf("pack a %d×%d matrix of %v as %v on %v", m.Rows(), m.Cols(), m.DType(), f, b.dev.id)
 	}
-	rows, cols := m.Rows(), m.Cols()
-	if formatOf(m.DType()) == kernels.AsStored || int(f) >= numFormats {
-		return nil, fmt.Errorf("%s: only F32, F16 and BF16 can be computed with: %w", what(), device.ErrNotSupported)
+	l, err := newLayout(m.Rows(), m.Cols(), m.DType(), f)
+	if err != nil {
+		return nil, fmt.Errorf("pack on %v: %w", b.dev.id, err)
 	}
-	if rows < 1 || cols < 1 || rows > math.MaxInt32-tileRows || cols > math.MaxInt32-pairCols || int64(cols) > math.MaxInt64/64/int64(rows+tileRows) {
-		return nil, fmt.Errorf("%s: sizes out of range", what())
-	}
-	w := &weight{layout: layout{format: resident(m.DType(), f), rows: rows, cols: cols}}
-	var err error
+	w := &weight{layout: l}
 	if w.buf, err = b.dev.alloc(w.bytes() + w.scaleBytes()); err != nil {
 		return nil, fmt.Errorf("%s: %w", what(), err)
 	}

@@ -79,7 +79,7 @@ template <int D, typename X> struct Rows {
   float o[V / 8][4], m[2], l[2];
   int v0;
   int qpos[2];     // positions of the two rows
-  static const bool keep = D <= 128;  // the queries in registers; else they are read for each page
+  static const bool keep = D * P < 256;  // the queries in registers; else they are read for each page
   u32 q[P][keep ? D / 16 : 1][4];
   const X* qp[2];  // the two rows' queries, or null for zeros
 

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"infer/runtime/device"
+	"infer/runtime/devicemap"
+	"infer/runtime/engine"
+	"infer/runtime/kernels"
+	"infer/runtime/kernels/cpu"
+	"infer/runtime/kernels/cuda"
+)
+
+// devices are what a session may compute on: the CPU, and the GPUs of this
+// machine or of a simulated one. A GPU is opened when a plan names it.
+type devices struct {
+	cpu  *cpu.Backend
+	gpus *cuda.System // nil: none
+	used []kernels.Backend
+}
+
+// openDevices opens the CPU and finds the GPUs, unless the map leaves them out.
+// A machine without a driver is not an error, unless the map names a GPU.
+func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
+	limits, err := f.memoryLimits()
+	if err != nil {
+		return nil, err
+	}
+	d := &devices{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	named := strings.Contains(f.deviceMap, string(device.CUDA))
+	if auto := f.deviceMap == "" || f.deviceMap == "auto"; auto || named || f.simulate != "" {
+		d.gpus, err = cuda.Open(cuda.Options{
+			Simulate: f.simulate, Precision: cuda.Precision(f.precision), MemoryLimit: gpuLimits(limits),
+		})
+		switch {
+		case errors.Is(err, cuda.ErrNoDriver) && !named && f.simulate == "":
+			log.Debug().Err(err).Msg("no GPUs")
+		case errors.Is(err, cuda.ErrNoDriver) && named:
+			return nil, fmt.Errorf("device map %s: %w", f.deviceMap, err)
+		case err != nil:
+			return nil, err
+		}
+	}
+	known := []string{device.ID{Kind: device.CPU}.String()}
+	if d.gpus != nil {
+		for _, info := range d.gpus.Infos() {
+			known = append(known, info.ID.String())
+		}
+	}
+	for id := range limits {
+		if !slices.Contains(known, id) {
+			return nil, usagef("--max-memory %s: there is no device %s here; there is: %s", f.maxMemory, id, strings.Join(known, ", "))
+		}
+	}
+	precision := cpu.Precision(f.precision)
+	if precision == cpu.Precision(cuda.BF16) {
+		precision = cpu.Auto
+	}
+	d.cpu, err = cpu.Open(cpu.Options{Threads: f.threads, Precision: precision, MemoryLimit: limits[known[0]]})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func gpuLimits(limits map[string]int64) map[int]int64 {
+	byIndex := map[int]int64{}
+	for name, n := range limits {
+		if id, err := devicemap.ParseID(name); err == nil && id.Kind == device.CUDA {
+			byIndex[id.Index] = n
+		}
+	}
+	return byIndex
+}
+
+// places are the devices as the planner wants them. What the user has limited
+// needs no reserve.
+func (d *devices) places(limits map[string]int64, precision string) []engine.Place {
+	var all []engine.Place
+	if d.gpus != nil {
+		for _, info := range d.gpus.Infos() {
+			p := engine.Place{Layout: cuda.Precision(precision).Layout()}
+			p.Info, p.GBps = info, info.GPU.MemoryGBps
+			all = append(all, p)
+		}
+	}
+	all = append(all, engine.PlaceOf(d.cpu))
+	for i := range all {
+		if limits[all[i].Info.ID.String()] > 0 {
+			all[i].Reserve = 0
+		}
+	}
+	return all
+}
+
+// open opens the backends that a plan names.
+func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
+	var all []device.ID
+	for _, s := range p.Stages {
+		all = append(all, s.Device)
+		if s.ExpertsOn.Kind != "" {
+			all = append(all, s.ExpertsOn)
+		}
+	}
+	for _, id := range all {
+		var b kernels.Backend = d.cpu
+		if id.Kind == device.CUDA {
+			var err error
+			if b, err = d.gpus.Backend(id.Index); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.Contains(d.used, b) {
+			d.used = append(d.used, b)
+		}
+	}
+	if first := d.used[0]; slices.ContainsFunc(d.used, func(b kernels.Backend) bool { return b.ActType() != first.ActType() }) {
+		return nil, usagef("--precision bf16: the plan has stages on the CPU, which computes in f32; use --precision auto")
+	}
+	return d.used, nil
+}
+
+// String is like "cuda:0 (NVIDIA H100), cpu (AMD EPYC, 2 threads, avx2)".
+func (d *devices) String() string {
+	var all []string
+	for _, b := range d.used {
+		info := b.Device().Info()
+		unit := "threads"
+		if info.GPU != nil {
+			unit = "multiprocessors"
+			if info.GPU.Simulated {
+				info.Name += ", simulated"
+			}
+		}
+		all = append(all, fmt.Sprintf("%v (%s, %d %s, %s)", info.ID, info.Name, info.Units, unit, info.Features))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (d *devices) close() error {
+	var errs []error
+	if d.gpus != nil {
+		errs = append(errs, d.gpus.Close())
+	}
+	if d.cpu != nil {
+		errs = append(errs, d.cpu.Device().Close())
+	}
+	return errors.Join(errs...)
+}
