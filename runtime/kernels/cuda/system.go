@@ -212,6 +212,9 @@ func (s *System) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
+	if s.machine != nil {
+		s.machine.EndHangs() // nobody waits for them any more
+	}
 	for _, b := range s.backends {
 		errs = append(errs, b.dev.Close())
 	}

@@ -128,27 +128,33 @@ func (e *engine) book(t, d time.Duration) {
 	}
 }
 
-// occupy books d on one or two engines at once, and moves the stream there.
-func (m *Machine) occupy(s *stream, d time.Duration, what span, a, b *engine) {
+// occupy books d on an engine of one device, and of a second at once, and moves
+// the stream there.
+func (m *Machine) occupy(s *stream, d time.Duration, what Span, g *GPU, kind engineKind, peer *GPU) {
+	what.Device, what.Engine = g.index, kind.String()
+	a := &g.engines[kind]
 	t := a.fit(s.ready, d)
-	for b != nil {
-		u := b.fit(t, d)
-		if u == t {
-			break
+	if peer != nil { // g sends, peer receives
+		in := &peer.engines[engineIn]
+		for u := in.fit(t, d); u != t; u = in.fit(t, d) {
+			t = a.fit(u, d)
 		}
-		t = a.fit(u, d)
+		in.book(t, d)
+		m.stats(peer).CopyInTime += d
 	}
 	a.book(t, d)
-	if b != nil {
-		b.book(t, d)
+	switch c := m.stats(g); kind {
+	case engineCompute:
+		c.ComputeTime += d
+	case engineIn:
+		c.CopyInTime += d
+	default:
+		c.CopyOutTime += d
 	}
 	s.ready = t + d
-	what.Start, what.End = t, t+d
+	what.Stream, what.Start, what.End = s.handle, t, t+d
 	m.spans.add(what)
 }
-
-// span is one entry of the timeline.
-type span = Span
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

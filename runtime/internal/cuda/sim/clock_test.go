@@ -89,6 +89,9 @@ func TestOverlap(t *testing.T) {
 		if f := b.Busy(1, "compute", at, b.Time()); f < 0.49 || f > 0.51 {
 			t.Errorf("device 1 worked %.2f of the time", f)
 		}
+		if d := b.Stats().Devices; d[0].ComputeTime != both || d[1].ComputeTime != one {
+			t.Errorf("counted %v and %v, not %v and %v", d[0].ComputeTime, d[1].ComputeTime, both, one)
+		}
 		host := b.pinned(4 * n)
 		at = b.Time()
 		b.ok(b.Device(0).CopyToDevice(x, host, s))

@@ -224,32 +224,25 @@ func (a *armed) factor() float64 {
 // timeCopy books a copy's modelled time, and counts it.
 func (m *Machine) timeCopy(s *stream, w *op, factor float64) {
 	g := s.g
-	what := span{Device: g.index, Stream: s.handle, Name: string(w.path), Bytes: w.n}
-	scale := func(d time.Duration) time.Duration { return time.Duration(float64(d) * factor) }
+	what := Span{Name: string(w.path), Peer: w.to, Bytes: w.n}
+	took := func(d time.Duration) time.Duration { return time.Duration(float64(d) * factor) }
 	bytes := float64(w.n)
 	switch w.path {
 	case Upload:
 		d := m.gpus[w.to]
-		t := hostLatency + seconds(bytes/d.rates.host)
-		what.Device, what.Engine = w.to, engineIn.String()
-		m.occupy(s, scale(t), what, &d.engines[engineIn], nil)
+		m.occupy(s, took(hostLatency+seconds(bytes/d.rates.host)), what, d, engineIn, nil)
 		m.stats(d).UploadBytes += w.n
 	case Download:
 		d := m.gpus[w.from]
-		t := hostLatency + seconds(bytes/d.rates.host)
-		what.Device, what.Engine = w.from, engineOut.String()
-		m.occupy(s, scale(t), what, &d.engines[engineOut], nil)
+		m.occupy(s, took(hostLatency+seconds(bytes/d.rates.host)), what, d, engineOut, nil)
 		m.stats(d).DownloadBytes += w.n
 	case "":
-		what.Engine, what.Name = engineOut.String(), "copy"
-		m.occupy(s, scale(launchTime+seconds(2*bytes/g.rates.bytes)), what, &g.engines[engineOut], nil)
+		what.Name = "copy"
+		m.occupy(s, took(launchTime+seconds(2*bytes/g.rates.bytes)), what, g, engineOut, nil)
 		m.stats(g).LocalBytes += w.n
 	default:
 		src, dst := m.gpus[w.from], m.gpus[w.to]
-		t := m.linkTime(w.from, w.to, w.n, w.path == PeerCopy)
-		what.Device, what.Engine = w.from, engineOut.String()
-		what.Peer = w.to
-		m.occupy(s, scale(t), what, &src.engines[engineOut], &dst.engines[engineIn])
+		m.occupy(s, took(m.linkTime(w.from, w.to, w.n, w.path == PeerCopy)), what, src, engineOut, dst)
 		m.stats(src).PeerOutBytes += w.n
 		m.stats(dst).PeerInBytes += w.n
 	}
@@ -306,7 +299,6 @@ func (m *Machine) runSet(s *stream, w *op) bool {
 	}
 	a.mark(off, w.n)
 	m.stats(g).Sets++
-	m.occupy(s, launchTime+seconds(float64(w.n)/g.rates.bytes),
-		span{Device: g.index, Stream: s.handle, Engine: engineCompute.String(), Name: "set", Bytes: w.n}, &g.engines[engineCompute], nil)
+	m.occupy(s, launchTime+seconds(float64(w.n)/g.rates.bytes), Span{Name: "set", Peer: g.index, Bytes: w.n}, g, engineCompute, nil)
 	return true
 }

@@ -228,6 +228,11 @@ func TestHungCopy(t *testing.T) {
 		t.Errorf("free came back: %s", r)
 	case <-time.After(20 * time.Millisecond):
 	}
+	// Until somebody gives up.
+	p.EndHangs()
+	p.want(<-done, LaunchTimeout)
+	p.want(p.Device(0).StreamQuery(p.s), LaunchTimeout)
+	p.ok(p.Device(1).StreamSynchronize(s1))
 }
 
 func TestErrorCodes(t *testing.T) {

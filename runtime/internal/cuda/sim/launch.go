@@ -274,7 +274,7 @@ func (m *Machine) timeKernel(s *stream, f *Function, st ptx.Stats, v *view, over
 		}
 	}
 	t = time.Duration(float64(t)*v.factor) + overhead
-	m.occupy(s, t, span{Device: g.index, Stream: s.handle, Engine: engineCompute.String(), Name: f.name, Bytes: bytes}, &g.engines[engineCompute], nil)
+	m.occupy(s, t, Span{Name: f.name, Peer: g.index, Bytes: bytes}, g, engineCompute, nil)
 	m.stats(g).Kernels++
 	k := m.kernels[kernelKey{g.index, f.name}]
 	if k == nil {

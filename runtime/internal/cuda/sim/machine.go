@@ -174,6 +174,29 @@ func (m *Machine) Close() error {
 	return nil
 }
 
+// EndHangs ends what hangs, for whoever gives the machine up and would wait for
+// it: the devices whose streams hang fail with LAUNCH_TIMEOUT.
+func (m *Machine) EndHangs() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keep := m.faults[:0]
+	for _, a := range m.faults {
+		if a.Kind != Hang {
+			keep = append(keep, a)
+		}
+	}
+	m.faults = keep
+	for _, g := range m.gpus {
+		for _, s := range m.active {
+			if s.g == g && s.hung {
+				m.fail(g, LaunchTimeout, "a stream hung: ended by its owner")
+				break
+			}
+		}
+	}
+	m.moved.Broadcast()
+}
+
 // handle makes a number no other object has. The first are kept free for the
 // driver's special streams.
 func (m *Machine) handle() uint64 {

@@ -25,6 +25,9 @@ type DeviceStats struct {
 	UploadBytes, DownloadBytes int64 // host to device, device to host
 	PeerInBytes, PeerOutBytes  int64 // by copies, from and to other devices
 	LocalBytes                 int64 // by copies within the device
+
+	// Modelled time its engines worked. Copies between devices count at both.
+	ComputeTime, CopyInTime, CopyOutTime time.Duration
 }
 
 // KernelStats is what one kernel did on one device.
@@ -85,7 +88,7 @@ type Span struct {
 	Engine     string // compute, copy in, copy out
 	Stream     uint64
 	Name       string // the kernel, or the path of a copy
-	Peer       int    // the other device of a copy between two
+	Peer       int    // where a copy goes: a device, or Host
 	Bytes      int64
 	Start, End time.Duration
 }
