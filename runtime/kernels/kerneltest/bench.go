@@ -1,9 +1,11 @@
 package kerneltest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
+	"infer/runtime/device"
 	"infer/runtime/kernels"
 	"infer/runtime/tensor"
 )
@@ -11,9 +13,11 @@ import (
 // Bench times the operations at the sizes of a small model (SmolLM2 135M) and
 // of a larger one; rates are weight bytes a second and operations a second.
 func Bench(b *testing.B, open Opener) {
-	for _, m := range []int{1, 2, 3, 4, 8, 16, 32, 128, 512} {
-		for _, s := range [][2]int{{3072, 576}, {576, 1536}, {2048, 2048}} {
-			b.Run(fmt.Sprintf("MatMul/M=%d/N=%d/K=%d", m, s[0], s[1]), func(b *testing.B) { benchMatMul(b, open, m, s[0], s[1]) })
+	for _, f := range []kernels.Format{kernels.BF16, kernels.Q8, kernels.Q4} {
+		for _, m := range []int{1, 2, 3, 4, 8, 16, 32, 128, 512} {
+			for _, s := range [][2]int{{3072, 576}, {576, 1536}, {2048, 2048}} {
+				b.Run(fmt.Sprintf("MatMul/%v/M=%d/N=%d/K=%d", f, m, s[0], s[1]), func(b *testing.B) { benchMatMul(b, open, f, m, s[0], s[1]) })
+			}
 		}
 	}
 	for _, ctx := range []int{128, 1024, 4000} {
@@ -40,24 +44,29 @@ func Bench(b *testing.B, open Opener) {
 
 // benchMatMul goes round several weights that no cache holds together, as the
 // layers of a model do.
-func benchMatMul(b *testing.B, open Opener, m, n, k int) {
+func benchMatMul(b *testing.B, open Opener, f kernels.Format, m, n, k int) {
 	p := open2(b, open)
 	d := p.dev
 	v := p.random(n*k, 1)
 	mat := &matrix{d: tensor.BF16, rows: n, cols: k, raw: encode(tensor.BF16, v)}
 	var ws []kernels.Weight
-	for range max(1, (192<<20)/(2*n*k)) {
-		w, err := d.b.Pack(d.s, mat, kernels.AsStored)
+	var bytes int64
+	for bytes < 128<<20 {
+		w, err := d.b.Pack(d.s, mat, f)
+		if errors.Is(err, device.ErrNotSupported) {
+			b.Skip(err)
+		}
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = w.Free() })
 		ws = append(ws, w)
+		bytes += w.Bytes()
 	}
 	x := d.upload(d.b.ActType(), tensor.Of(m, k), p.random(m*k, 1))
 	y := d.tensor(d.b.ActType(), tensor.Of(m, n))
 	i := 0
-	b.SetBytes(int64(2 * n * k))
+	b.SetBytes(ws[0].Bytes())
 	for b.Loop() {
 		d.ops.MatMul(kernels.MatMulArgs{Dst: y, X: x, W: ws[i%len(ws)]})
 		i++

@@ -21,6 +21,9 @@ type Opener func(testing.TB) kernels.Backend
 func Run(t *testing.T, open Opener) {
 	t.Run("MatMul", func(t *testing.T) { matMul(t, open) })
 	t.Run("MatMulSpecial", func(t *testing.T) { matMulSpecial(t, open) })
+	t.Run("QuantPack", func(t *testing.T) { quantPack(t, open) })
+	t.Run("QuantMatMul", func(t *testing.T) { quantMatMul(t, open) })
+	t.Run("QuantSpecial", func(t *testing.T) { quantSpecial(t, open) })
 	t.Run("Pack", func(t *testing.T) { pack(t, open) })
 	t.Run("Embed", func(t *testing.T) { embed(t, open) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, open) })
