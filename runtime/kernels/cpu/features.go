@@ -16,10 +16,11 @@ type path struct {
 	features string // for people
 	mm       *mmSet
 	vec      *vecSet
+	quant    *quantSet
 }
 
 // purego is there on every machine.
-var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo}
+var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo}
 
 // choose finds the path by name, or the best one there is.
 func choose(force string) (*path, error) {

@@ -35,15 +35,19 @@ func (l Layout) WeightBytes(rows, cols int, stored tensor.DType, f kernels.Forma
 	return int64((rows+lanes-1)/lanes) * int64(panelBytes(format, cols)), nil
 }
 
+// storedAs has the types of checkpoints that can be packed.
+var storedAs = map[tensor.DType]int{tensor.BF16: fmtBF16, tensor.F16: fmtF16, tensor.F32: fmtF32}
+
 // packFormat is the format that Pack holds a matrix in.
 func packFormat(stored tensor.DType, f kernels.Format) (int, error) {
-	from, ok := map[tensor.DType]int{tensor.BF16: fmtBF16, tensor.F16: fmtF16, tensor.F32: fmtF32}[stored]
+	from, ok := storedAs[stored]
 	if !ok {
 		return 0, fmt.Errorf("only F32, F16 and BF16 can be computed with: %w", device.ErrNotSupported)
 	}
-	to, ok := map[kernels.Format]int{
-		kernels.AsStored: from, kernels.BF16: fmtBF16, kernels.F16: fmtF16, kernels.F32: fmtF32,
-	}[f]
+	if f == kernels.AsStored {
+		return from, nil
+	}
+	to, ok := formatOf[f]
 	if !ok {
 		return 0, device.ErrNotSupported
 	}

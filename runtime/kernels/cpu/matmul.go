@@ -16,11 +16,15 @@ const (
 	grainBytes = 128 << 10
 )
 
+// quantAhead is how far ahead of a kernel's place weights of integers are
+// fetched, in bytes.
+const quantAhead = 2048
+
 // matMul is kernels.MatMulArgs as a task over panels.
 type matMul struct {
 	mm   *mmSet
 	w    *weight
-	x    []float32
+	x    operand
 	dst  []float32
 	bias []float32 // nil: none
 	add  bool
@@ -35,16 +39,43 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 		mismatch("MatMul", a.Dst, a.X, a.Bias)
 	}
 	t := &o.matMul
-	*t = matMul{mm: o.path.mm, w: w, x: floats(a.X), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
 	if rows == 0 {
 		return
 	}
+	*t = matMul{mm: o.path.mm, w: w, x: o.operand(w, floats(a.X)), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
 	// Enough pieces that all are busy to the end; whole numbers of the widest
 	// kernel's panels.
 	n := w.panels()
 	grain := min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))
 	o.pool.run(t, n, max(8, grain&^7))
 	*t = matMul{} // keep no view of memory that may be freed
+}
+
+// operand is the activations of a product as its kernels take them: float32,
+// or integers.
+type operand struct {
+	rows unsafe.Pointer
+	ld   int // bytes from row to row
+}
+
+// from is the operand without its first rows.
+func (x operand) from(row int) operand {
+	x.rows = unsafe.Add(x.rows, row*x.ld)
+	return x
+}
+
+// operand makes integers of the rows of x where w needs them; they stay until
+// the next product.
+func (o *ops) operand(w *weight, x []float32) operand {
+	if !w.integers() {
+		return operand{unsafe.Pointer(&x[0]), 4 * w.cols}
+	}
+	ld, rows := actBytes(w.format, w.cols), len(x)/w.cols
+	o.quant = grow(&o.quant, rows*ld)
+	o.quantRows = quantRows{set: o.path.quant, format: w.format, x: x, cols: w.cols, dst: o.quant}
+	o.pool.run(&o.quantRows, rows, max(1, rowGrain/w.cols))
+	o.quantRows = quantRows{}
+	return operand{unsafe.Pointer(&o.quant[0]), ld}
 }
 
 // chunk is the length of the parts that the sum over k is cut into; it depends
@@ -74,28 +105,38 @@ func (t *matMul) run(w *worker, lo, hi int) {
 // block multiplies n rows from row by panels lo..hi into dst, whose rows are
 // ldd elements apart.
 func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bool) {
-	cols := t.w.cols
-	c := chunk(cols)
+	depth, unit, xUnit, c := t.units()
 	// Few rows: the weights come from memory, in the order in which they lie.
 	// Many: a chunk of the rows stays in the cache while the panels pass.
 	step := hi - lo
 	if n <= t.mm.maxRows {
 		step = t.mm.widest(t.w.format, n)
+		if t.w.integers() {
+			c = depth // the sums do not depend on it
+		}
 	}
-	a.ldx, a.ldd = uintptr(cols)*4, uintptr(ldd)*4
+	a.ldx, a.ldd = uintptr(t.x.ld), uintptr(ldd)*4
 	a.ldw, a.step = uintptr(t.w.panelBytes()), uintptr(panelStep[t.w.format])
 	a.ahead = 0
 	for ; lo < hi; lo += step {
 		p := min(step, hi-lo)
-		for k := 0; k < cols; k += c {
-			a.k, a.add = uintptr(min(c, cols-k)), 1
+		for k := 0; k < depth; k += c {
+			a.k, a.add = uintptr(min(c, depth-k)), 1
 			if k == 0 && !add {
 				a.add = 0
 			}
-			w := unsafe.Add(t.w.at(lo), k/t.w.pairK()*panelStep[t.w.format])
+			w, x := unsafe.Add(t.w.at(lo), k*unit), unsafe.Add(t.x.rows, row*t.x.ld+k*xUnit)
+			if t.w.format == fmtQ4 {
+				w, a.unit = unsafe.Add(w, unitBytes), t.w.at(lo)
+			}
 			if n <= t.mm.maxRows {
-				a.x, a.w, a.dst = unsafe.Pointer(&t.x[row*cols+k]), w, unsafe.Pointer(&dst[0])
-				if a.ahead = uintptr(c / t.w.pairK() * panelStep[t.w.format]); c >= cols {
+				a.x, a.w, a.dst = x, w, unsafe.Pointer(&dst[0])
+				switch {
+				case t.w.integers():
+					a.ahead = quantAhead
+				case c < depth:
+					a.ahead = uintptr(c * unit)
+				default:
 					a.ahead = a.ldw * uintptr(p) // the next panels
 				}
 				t.mm.mulTile(a, t.w.format, n, p)
@@ -103,8 +144,11 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 			}
 			for i := 0; i < p; {
 				wide := min(t.mm.widest(t.w.format, t.mm.maxRows), p-i)
-				a.x, a.dst = unsafe.Pointer(&t.x[row*cols+k]), unsafe.Pointer(&dst[i*lanes])
+				a.x, a.dst = x, unsafe.Pointer(&dst[i*lanes])
 				a.w, a.ahead = unsafe.Add(w, a.ldw*uintptr(i)), a.ldw*uintptr(wide)
+				if t.w.format == fmtQ4 {
+					a.unit = t.w.at(lo + i)
+				}
 				t.mm.mul(a, t.w.format, n, wide)
 				i += wide
 			}
@@ -115,12 +159,16 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 	}
 }
 
-// pairK is how many k a step of a panel has.
-func (w *weight) pairK() int {
-	if w.format == fmtBF16 {
-		return 2
+// units tells what a kernel counts k in: how many there are, their bytes in a
+// panel and in a row of x, and how many to take at a time.
+func (t *matMul) units() (depth, w, x, chunkLen int) {
+	switch t.w.format {
+	case fmtQ8:
+		return groupsOf(t.w.cols), groupQ8, actQ8, chunkK / groupLen
+	case fmtQ4:
+		return groupsOf(t.w.cols), groupQ4, actQ4, chunkK / groupLen
 	}
-	return 1
+	return t.w.cols, panelStep[t.w.format] / stepLen[t.w.format], 4, chunk(t.w.cols)
 }
 
 // widest is the most panels that one kernel takes with so many rows.

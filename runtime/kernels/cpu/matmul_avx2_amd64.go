@@ -94,6 +94,42 @@ func mmF32R5P1AVX2(a *mmArgs)
 //go:noescape
 func mmF32R6P1AVX2(a *mmArgs)
 
+//go:noescape
+func mmQ8R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R6P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R6P1AVX2(a *mmArgs)
+
 func mmAVX2() *mmSet {
 	s := &mmSet{maxRows: 6}
 	s.kernels[fmtBF16][1][0] = mmBF16R1P1AVX2
@@ -126,5 +162,17 @@ func mmAVX2() *mmSet {
 	s.kernels[fmtF32][4][0] = mmF32R4P1AVX2
 	s.kernels[fmtF32][5][0] = mmF32R5P1AVX2
 	s.kernels[fmtF32][6][0] = mmF32R6P1AVX2
+	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX2
+	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX2
+	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX2
+	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVX2
+	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVX2
+	s.kernels[fmtQ8][6][0] = mmQ8R6P1AVX2
+	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVX2
+	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVX2
+	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVX2
+	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVX2
+	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVX2
+	s.kernels[fmtQ4][6][0] = mmQ4R6P1AVX2
 	return s
 }

@@ -7,6 +7,8 @@ const (
 	fmtBF16 = iota
 	fmtF16
 	fmtF32
+	fmtQ8
+	fmtQ4
 	numFormats
 )
 
@@ -25,6 +27,9 @@ const lanes = 16
 //	f16    [k][16]        step = bytes from one k to the next
 //	f32    [k][16]        step = bytes from one k to the next
 //
+// The quantised formats count in groups of 32 k and have activations of
+// integers, see quant.go; their chain begins with what dst holds.
+//
 // The assembly knows the offsets of the fields.
 type mmArgs struct {
 	x     unsafe.Pointer // 0: float32
@@ -33,10 +38,11 @@ type mmArgs struct {
 	ldw   uintptr        // 24: bytes from panel to panel
 	dst   unsafe.Pointer // 32: float32
 	ldd   uintptr        // 40: bytes from row to row
-	k     uintptr        // 48: ≥ 0
+	k     uintptr        // 48: ≥ 0; of quantised formats groups, ≥ 1
 	step  uintptr        // 56
 	add   uintptr        // 64: 0 to overwrite dst, 1 to add to it
 	ahead uintptr        // 72: bytes from the weights to those that will be wanted soon
+	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32
 	rows  uintptr        // for the kernels in Go, which come in one shape
 }
 

@@ -14,6 +14,8 @@ func mmGo() *mmSet {
 		s.kernels[fmtBF16][r][0] = mmGoBF16
 		s.kernels[fmtF16][r][0] = mmGoF16
 		s.kernels[fmtF32][r][0] = mmGoF32
+		s.kernels[fmtQ8][r][0] = mmGoQ8
+		s.kernels[fmtQ4][r][0] = mmGoQ4
 	}
 	return s
 }

@@ -187,14 +187,15 @@ type byExpert struct {
 	mm     *mmSet
 	w      *weight
 	rows   int // of an expert: outputs
-	x, dst []float32
+	x      operand
+	dst    []float32
 	starts []int32
 	active []int32
 }
 
 func (o *ops) byExpert(w *weight, rows int, x, dst []float32) {
 	t := &o.expert
-	*t = byExpert{mm: o.path.mm, w: w, rows: rows, x: x, dst: dst, starts: o.experts.starts, active: o.experts.active}
+	*t = byExpert{mm: o.path.mm, w: w, rows: rows, x: o.operand(w, x), dst: dst, starts: o.experts.starts, active: o.experts.active}
 	n := len(t.active) * t.panels()
 	grain := min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))
 	o.pool.run(t, n, max(8, grain&^7))
@@ -213,7 +214,7 @@ func (t *byExpert) run(w *worker, lo, hi int) {
 		w.stacked = *t.w
 		w.stacked.rows, w.stacked.first = t.rows, e*n
 		w.product = matMul{
-			mm: t.mm, w: &w.stacked, x: t.x[first*t.w.cols:], dst: t.dst[first*t.rows:], rows: int(t.starts[e+1]) - first,
+			mm: t.mm, w: &w.stacked, x: t.x.from(first), dst: t.dst[first*t.rows:], rows: int(t.starts[e+1]) - first,
 		}
 		w.product.run(w, from, to)
 		lo += to - from

@@ -17,6 +17,8 @@ type ops struct {
 	batch *kernels.Batch
 
 	matMul    matMul
+	quantRows quantRows
+	quant     []byte // activations of the product that is made
 	rows      rowsTask
 	rotary    rotary
 	attention attention
@@ -32,6 +34,7 @@ type ops struct {
 type scratch struct {
 	mm     mmArgs
 	ragged [blockRows * lanes]float32
+	group  [groupLen]float32
 	q      []float32 // attention: scaled rows of Q
 	scores []float32
 	part   attnState

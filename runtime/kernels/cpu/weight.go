@@ -12,8 +12,9 @@ import (
 	"infer/runtime/tensor"
 )
 
-// weight is a matrix in panels of 16 outputs, see mmArgs. Missing outputs of
-// the last panel, and the missing half of an odd last pair, are zero.
+// weight is a matrix in panels of 16 outputs, see mmArgs and quant.go. Missing
+// outputs of the last panel, and the missing half of an odd last pair, are
+// zero.
 type weight struct {
 	buf        *buffer
 	format     int // fmtBF16 …
@@ -21,12 +22,20 @@ type weight struct {
 	first      int // panel of buf that this weight begins with: not 0 for an expert of a stack
 }
 
-// step is the bytes from one k, or pair of k, to the next in a panel.
-var panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4}
+// panelStep is the bytes from one k, pair of k, or group of k, to the next in
+// a panel, and stepLen how many k that is.
+var (
+	panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4, fmtQ8: groupQ8, fmtQ4: groupQ4}
+	stepLen   = [numFormats]int{fmtBF16: 2, fmtF16: 1, fmtF32: 1, fmtQ8: groupLen, fmtQ4: groupLen}
+)
 
-func (w *weight) Format() kernels.Format {
-	return [numFormats]kernels.Format{fmtBF16: kernels.BF16, fmtF16: kernels.F16, fmtF32: kernels.F32}[w.format]
-}
+// formatOf gives the kernels' index of a format; formats is the other way.
+var (
+	formats  = [numFormats]kernels.Format{fmtBF16: kernels.BF16, fmtF16: kernels.F16, fmtF32: kernels.F32, fmtQ8: kernels.Q8, fmtQ4: kernels.Q4}
+	formatOf = map[kernels.Format]int{kernels.BF16: fmtBF16, kernels.F16: fmtF16, kernels.F32: fmtF32, kernels.Q8: fmtQ8, kernels.Q4: fmtQ4}
+)
+
+func (w *weight) Format() kernels.Format { return formats[w.format] }
 
 func (w *weight) Rows() int    { return w.rows }
 func (w *weight) Cols() int    { return w.cols }
@@ -39,11 +48,15 @@ func (w *weight) panels() int { return (w.rows + lanes - 1) / lanes }
 func (w *weight) panelBytes() int { return panelBytes(w.format, w.cols) }
 
 func panelBytes(format, cols int) int {
-	if format == fmtBF16 {
-		return (cols + 1) / 2 * panelStep[fmtBF16]
+	n := (cols + stepLen[format] - 1) / stepLen[format] * panelStep[format]
+	if format == fmtQ4 {
+		n += unitBytes
 	}
-	return cols * panelStep[format]
+	return n
 }
+
+// integers tells whether the format is one that needs activations of integers.
+func (w *weight) integers() bool { return w.format == fmtQ8 || w.format == fmtQ4 }
 
 // at points to a panel.
 func (w *weight) at(panel int) unsafe.Pointer {
@@ -51,32 +64,25 @@ func (w *weight) at(panel int) unsafe.Pointer {
 }
 
 // Pack lays a matrix out in panels, 16 rows at a time by each thread: besides
-// the weight itself it needs 16 rows of staging memory for each. Formats are
-// F32, F16 and BF16, or the checkpoint's own.
+// the weight itself it needs 16 rows of staging memory for each, twice that
+// for Q8 and Q4. A weight that is not finite makes its whole output NaN there.
 func (b *Backend) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {
 	what := func() string {
 		return fmt.Sprintf("pack a %d×%d matrix of %v as %v", m.Rows(), m.Cols(), m.DType(), f)
 	}
-	from, ok := map[tensor.DType]int{tensor.BF16: fmtBF16, tensor.F16: fmtF16, tensor.F32: fmtF32}[m.DType()]
-	if !ok {
-		return nil, fmt.Errorf("%s: only F32, F16 and BF16 can be computed with: %w", what(), device.ErrNotSupported)
-	}
-	to, ok := map[kernels.Format]int{
-		kernels.AsStored: from, kernels.BF16: fmtBF16, kernels.F16: fmtF16, kernels.F32: fmtF32,
-	}[f]
-	if !ok {
-		return nil, fmt.Errorf("%s: %w", what(), device.ErrNotSupported)
+	to, err := packFormat(m.DType(), f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what(), err)
 	}
 	rows, cols := m.Rows(), m.Cols()
 	if rows < 1 || cols < 1 || rows > math.MaxInt32 || int64(cols) > math.MaxInt64/8/int64(rows+lanes) {
 		return nil, fmt.Errorf("%s: sizes out of range", what())
 	}
 	w := &weight{format: to, rows: rows, cols: cols}
-	var err error
 	if w.buf, err = b.dev.alloc(int64(w.panels()) * int64(w.panelBytes())); err != nil {
 		return nil, fmt.Errorf("%s: %w", what(), err)
 	}
-	t := &packTask{m: m, w: w, from: from}
+	t := &packTask{m: m, w: w, from: storedAs[m.DType()], set: b.path.quant}
 	b.dev.pool.run(t, w.panels(), 8)
 	if e := t.err.Load(); e != nil {
 		_ = w.Free()
@@ -90,6 +96,7 @@ type packTask struct {
 	m    kernels.Matrix
 	w    *weight
 	from int
+	set  *quantSet
 	err  atomic.Pointer[error]
 }
 
@@ -97,6 +104,10 @@ func (t *packTask) run(_ *worker, lo, hi int) {
 	size := t.m.DType().Bits() / 8
 	row := t.w.cols * size
 	raw := make([]byte, lanes*row)
+	var q *quantizer
+	if t.w.integers() {
+		q = newQuantizer(t.set, t.w.format, t.w.cols)
+	}
 	for p := lo; p < hi && t.err.Load() == nil; p++ {
 		first := p * lanes
 		last := min(first+lanes, t.w.rows)
@@ -106,6 +117,13 @@ func (t *packTask) run(_ *worker, lo, hi int) {
 			return
 		}
 		panel := t.w.buf.mem[p*t.w.panelBytes():][:t.w.panelBytes()]
+		if q != nil {
+			if err := q.panel(panel, raw[:(last-first)*row], t.m.DType(), t.w.format); err != nil {
+				t.err.CompareAndSwap(nil, &err)
+				return
+			}
+			continue
+		}
 		for n := range last - first {
 			t.lane(panel, n, raw[n*row:][:row])
 		}
@@ -157,6 +175,10 @@ func (t *packTask) lane(panel []byte, n int, raw []byte) {
 // row reads output n back, widened.
 func (w *weight) row(dst []float32, n int) {
 	p, n := unsafe.Slice((*byte)(w.at(n/lanes)), w.panelBytes()), n%lanes
+	if w.integers() {
+		w.quantRow(dst, p, n)
+		return
+	}
 	le := binary.LittleEndian
 	switch w.format {
 	case fmtBF16:

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Formats of the weights, in the order of package cpu's constants.
+// Formats of the weights that are multiplied as float32.
 var formats = []string{"BF16", "F16", "F32"}
 
 // ISA is a set of instructions to write for.
@@ -38,11 +38,19 @@ func MatMul(isa ISA) []byte {
 	g := &gen{isa: isa}
 	g.WriteString(header)
 	g.WriteString("//go:build !purego\n\n#include \"textflag.h\"\n")
+	g.WriteString(constants)
 	for f := range formats {
 		for r := 1; r <= isa.MaxR; r++ {
 			for p := 0; p <= isa.Log2P(r); p++ {
 				g.kernel(f, r, p)
 			}
+		}
+	}
+	for _, f := range quantFormats {
+		for r := 1; r <= isa.MaxR; r++ {
+			q := quant{gen: gen{isa: isa, rows: r}, format: f}
+			q.kernel()
+			g.Write(q.Bytes())
 		}
 	}
 	return g.Bytes()
@@ -61,6 +69,13 @@ func Table(isa ISA) []byte {
 				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
 				fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][%d] = %s\n", formats[f], r, p, n)
 			}
+		}
+	}
+	for _, f := range quantFormats {
+		for r := 1; r <= isa.MaxR; r++ {
+			n := quantName(isa, f, r)
+			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+			fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][0] = %s\n", f, r, n)
 		}
 	}
 	fmt.Fprintf(&b, "\nfunc mm%s() *mmSet {\n\ts := &mmSet{maxRows: %d}\n%s\treturn s\n}\n", isa.Name, isa.MaxR, list.String())

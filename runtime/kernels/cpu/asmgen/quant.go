@@ -1,0 +1,301 @@
+package asmgen
+
+import (
+	"fmt"
+	"strings"
+)
+
+// quantFormats are those of integers with scales.
+var quantFormats = []string{"Q8", "Q4"}
+
+// constants of 64 bytes each.
+var constants = constant("ones", 0x0001000100010001) + // 16 bits
+	constant("nibbles", 0x0f0f0f0f0f0f0f0f) + // 8 bits
+	constant("sixbits", 0x0000003f0000003f) // 32 bits
+
+func constant(name string, word uint64) string {
+	var b strings.Builder
+	b.WriteByte('\n')
+	for at := 0; at < 64; at += 8 {
+		fmt.Fprintf(&b, "DATA %s<>+%d(SB)/8, $0x%016x\n", name, at, word)
+	}
+	fmt.Fprintf(&b, "GLOBL %s<>(SB), RODATA|NOPTR, $64\n", name)
+	return b.String()
+}
+
+// A group of 32 k of a panel: the 16 outputs' scales, 16 bits each, then the
+// values. See package cpu's quantMatMul for what they mean.
+const (
+	scaleBytes = 32
+	groupQ8    = scaleBytes + 32*16
+	groupQ4    = scaleBytes + 32*16/2
+	// The same 32 k of a row of activations: values, then their scale, and in
+	// Q4 what takes the weights' offsets away.
+	actQ8 = 32*2 + 4
+	actQ4 = 32 + 2*4
+)
+
+// quant writes a kernel for Q8 or Q4 in one panel. All sums within a group are
+// of integers, so that their order does not matter; then one multiply-add a
+// group into the output, k ascending, beginning with what dst holds.
+type quant struct {
+	gen
+	format   string
+	inMemory bool // outputs stay in dst: there are no registers for them
+}
+
+func (q *quant) acc(row, vec int) string { return q.v(row*q.isa.vecs + vec) }
+func (q *quant) out(row, vec int) string { return q.v((q.rows+row)*q.isa.vecs + vec) }
+
+// tmp is a register that is free: the last four with AVX2.
+func (q *quant) tmp(i int) string {
+	if q.isa.vecs == 2 {
+		return q.v(12 + i)
+	}
+	return q.v(24 + i)
+}
+
+// dst addresses a vector of a row of the result.
+func (q *quant) dst(row, vec int) string {
+	base := []string{"DX", "R12"}[row/3]
+	return fmt.Sprintf("%d(%s)", vec*32, base) + []string{"", "(R13*1)", "(R13*2)"}[row%3]
+}
+
+func (q *quant) zero(r string) {
+	if q.isa.vecs == 2 {
+		q.op("VPXOR %s, %s, %s", r, r, r)
+	} else {
+		q.op("VPXORD %s, %s, %s", r, r, r)
+	}
+}
+
+func (q *quant) and(m, a, dst string) {
+	if q.isa.vecs == 2 {
+		q.op("VPAND %s, %s, %s", m, a, dst)
+	} else {
+		q.op("VPANDD %s, %s, %s", m, a, dst)
+	}
+}
+
+// eachOut visits the outputs in dst, moving DX from row to row.
+func (q *quant) eachOut(do func(at, reg string)) {
+	q.op("MOVQ 32(AX), DX")
+	for r := range q.rows {
+		for v := range q.isa.vecs {
+			do(fmt.Sprintf("%d(DX)", v*32), q.out(r, v))
+		}
+		if r < q.rows-1 {
+			q.op("ADDQ R13, DX")
+		}
+	}
+}
+
+func quantName(isa ISA, format string, rows int) string {
+	return fmt.Sprintf("mm%sR%dP1%s", format, rows, isa.Name)
+}
+
+func (q *quant) q4() bool { return q.format == "Q4" }
+
+func (q *quant) kernel() {
+	name := quantName(q.isa, q.format, q.rows)
+	q.inMemory = q.isa.vecs == 2 && q.rows > 3
+	fmt.Fprintf(q, "\n// func %s(a *mmArgs)\n", name)
+	fmt.Fprintf(q, "TEXT ·%s(SB), NOSPLIT, $0-8\n", name)
+	q.op("MOVQ a+0(FP), AX")
+	q.op("MOVQ 0(AX), SI")
+	q.op("MOVQ 8(AX), R9")
+	q.op("MOVQ 16(AX), BX")
+	q.op("MOVQ 40(AX), R13")
+	q.op("MOVQ 48(AX), CX")
+	q.op("MOVQ 72(AX), R14")
+	if q.q4() {
+		q.op("MOVQ 80(AX), R15")
+	}
+	if q.rows > 3 {
+		q.op("LEAQ (R9)(R9*2), R10")
+		q.op("LEAQ (SI)(R10*1), DI")
+	}
+	for i := 2; 3*i < q.rows; i++ {
+		q.op("LEAQ (%s)(R10*1), %s", quantBases[i-1], quantBases[i])
+	}
+	q.op("MOVQ 64(AX), R8")
+	q.op("TESTQ R8, R8")
+	q.op("JEQ fresh")
+	if !q.inMemory {
+		q.eachOut(func(at, r string) { q.op("VMOVUPS %s, %s", at, r) })
+	}
+	q.op("JMP start")
+	q.label("fresh")
+	if q.inMemory {
+		q.zero(q.tmp(0))
+		q.eachOut(func(at, _ string) { q.op("VMOVUPS %s, %s", q.tmp(0), at) })
+	} else {
+		for r := range q.rows {
+			for v := range q.isa.vecs {
+				q.zero(q.out(r, v))
+			}
+		}
+	}
+	q.label("start")
+	if q.inMemory {
+		q.op("MOVQ 32(AX), DX")
+		q.op("LEAQ (R13)(R13*2), R12")
+		q.op("ADDQ DX, R12")
+	}
+	q.label("group")
+	size, act := groupQ8, actQ8
+	if q.q4() {
+		size, act = groupQ4, actQ4
+	}
+	for at := 0; at < size; at += 64 {
+		q.op("PREFETCHT0 %d(BX)(R14*1)", at)
+	}
+	if q.q4() {
+		q.sumQ4()
+		q.scaleQ4()
+	} else {
+		q.sumQ8()
+		q.scaleQ8()
+	}
+	q.op("ADDQ $%d, BX", size)
+	for i := 0; 3*i < q.rows; i++ {
+		q.op("ADDQ $%d, %s", act, quantBases[i])
+	}
+	q.op("DECQ CX")
+	q.op("JNE group")
+	if !q.inMemory {
+		q.eachOut(func(at, r string) { q.op("VMOVUPS %s, %s", r, at) })
+	}
+	q.op("VZEROUPPER")
+	q.op("RET")
+}
+
+// quantBases are the base registers of three rows each.
+var quantBases = []string{"SI", "DI", "R11", "R12"}
+
+func (q *quant) x(row, off int) string {
+	return fmt.Sprintf("%d(%s)", off, quantBases[row/3]) + []string{"", "(R9*1)", "(R9*2)"}[row%3]
+}
+
+// sumQ8 multiplies a group in pairs of k: 16 bits by 16 bits, sums of 32 bits.
+func (q *quant) sumQ8() {
+	n := q.isa.vecs
+	for k := range 16 {
+		for v := range n {
+			q.op("VPMOVSXBW %d(BX), %s", scaleBytes+32*k+32/n*v, q.tmp(v))
+		}
+		b, t := q.tmp(2), q.tmp(3)
+		for r := range q.rows {
+			q.op("VPBROADCASTD %s, %s", q.x(r, 4*k), b)
+			for v := range n {
+				if k == 0 {
+					q.op("VPMADDWD %s, %s, %s", q.tmp(v), b, q.acc(r, v))
+					continue
+				}
+				p := t
+				if v == n-1 {
+					p = b
+				}
+				q.op("VPMADDWD %s, %s, %s", q.tmp(v), b, p)
+				q.op("VPADDD %s, %s, %s", p, q.acc(r, v), q.acc(r, v))
+			}
+		}
+	}
+}
+
+// scaleQ8 adds sum · (scale of the weights · scale of the row).
+func (q *quant) scaleQ8() {
+	n := q.isa.vecs
+	for v := range n {
+		q.op("VCVTPH2PS %d(BX), %s", scaleBytes/n*v, q.tmp(v))
+	}
+	b, t := q.tmp(2), q.tmp(3)
+	for r := range q.rows {
+		q.op("VBROADCASTSS %s, %s", q.x(r, 64), b)
+		for v := range n {
+			q.op("VCVTDQ2PS %s, %s", q.acc(r, v), q.acc(r, v))
+			q.op("VMULPS %s, %s, %s", b, q.tmp(v), t)
+			q.add(r, v, t)
+		}
+	}
+}
+
+// add adds the sum, times t, to the output; when that is in memory the sum it
+// then has is stored.
+func (q *quant) add(r, v int, t string) {
+	if !q.inMemory {
+		q.op("VFMADD231PS %s, %s, %s", t, q.acc(r, v), q.out(r, v))
+		return
+	}
+	q.op("VFMADD213PS %s, %s, %s", q.dst(r, v), t, q.acc(r, v))
+	if !q.q4() {
+		q.op("VMOVUPS %s, %s", q.acc(r, v), q.dst(r, v))
+	}
+}
+
+// sumQ4 multiplies a group in fours of k: 4 unsigned bits by 8 signed ones,
+// sums of 16 bits. They hold: 8 pairs of at most 2 · 15 · 127.
+func (q *quant) sumQ4() {
+	n := q.isa.vecs
+	raw, lo, b, t := q.tmp(0), q.tmp(1), q.tmp(2), q.tmp(3)
+	for k := range 4 {
+		for v := range n {
+			q.op("VMOVDQU%s %d(BX), %s", q.dq(), scaleBytes+64*k+32*v, raw)
+			q.and("nibbles<>(SB)", raw, lo)
+			q.op("VPSRLW $4, %s, %s", raw, raw)
+			q.and("nibbles<>(SB)", raw, raw)
+			for half, w := range []string{lo, raw} {
+				for r := range q.rows {
+					b := b
+					if r%2 == 1 {
+						b = t
+					}
+					q.op("VPBROADCASTD %s, %s", q.x(r, 8*k+4*half), b)
+					if k == 0 && half == 0 {
+						q.op("VPMADDUBSW %s, %s, %s", b, w, q.acc(r, v))
+						continue
+					}
+					q.op("VPMADDUBSW %s, %s, %s", b, w, b)
+					q.op("VPADDW %s, %s, %s", b, q.acc(r, v), q.acc(r, v))
+				}
+			}
+		}
+	}
+}
+
+func (q *quant) dq() string {
+	if q.isa.vecs == 2 {
+		return ""
+	}
+	return "32"
+}
+
+// scaleQ4 adds sum · (s · scale of the row) − z · (scale · Σ of the row).
+func (q *quant) scaleQ4() {
+	n := q.isa.vecs
+	s, z, t := q.tmp(0), q.tmp(1), q.tmp(2)
+	for v := range n {
+		q.op("VPMOVZXWD %d(BX), %s", scaleBytes/n*v, s)
+		q.op("VPSRLD $6, %s, %s", s, z)
+		q.and("sixbits<>(SB)", s, s)
+		for _, r := range []string{s, z} {
+			q.op("VCVTDQ2PS %s, %s", r, r)
+			q.op("VMULPS %d(R15), %s, %s", 32*v, r, r)
+		}
+		for r := range q.rows {
+			a := q.acc(r, v)
+			q.op("VPMADDWD ones<>(SB), %s, %s", a, a)
+			q.op("VCVTDQ2PS %s, %s", a, a)
+			q.op("VBROADCASTSS %s, %s", q.x(r, 32), t)
+			q.op("VMULPS %s, %s, %s", s, t, t)
+			q.add(r, v, t)
+			q.op("VBROADCASTSS %s, %s", q.x(r, 36), t)
+			if !q.inMemory {
+				q.op("VFMADD231PS %s, %s, %s", z, t, q.out(r, v))
+				continue
+			}
+			q.op("VFMADD231PS %s, %s, %s", z, t, a)
+			q.op("VMOVUPS %s, %s", a, q.dst(r, v))
+		}
+	}
+}

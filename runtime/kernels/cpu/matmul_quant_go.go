@@ -1,0 +1,86 @@
+package cpu
+
+import (
+	"math"
+	"unsafe"
+
+	"infer/runtime/tensor"
+)
+
+// The kernels of quantised formats in Go; see quant.go for the layouts.
+
+func mmGoQ8(a *mmArgs) {
+	for r := range a.rows {
+		dst := (*[lanes]float32)(unsafe.Add(a.dst, r*a.ldd))
+		if a.add == 0 {
+			*dst = [lanes]float32{}
+		}
+		x, w := unsafe.Add(a.x, r*a.ldx), a.w
+		for range a.k {
+			act := (*[groupLen]int16)(x)
+			var sum [lanes]int32
+			for k := 0; k < groupLen; k += 2 {
+				x0, x1 := int32(act[k]), int32(act[k+1])
+				q := (*[2 * lanes]int8)(unsafe.Add(w, 2*lanes+k*lanes))
+				for n := range sum {
+					sum[n] += x0*int32(q[2*n]) + x1*int32(q[2*n+1])
+				}
+			}
+			c := *(*float32)(unsafe.Add(x, 2*groupLen))
+			for n, d := range (*[lanes]uint16)(w) {
+				dst[n] += float32(sum[n]) * (tensor.F16ToF32(d) * c)
+			}
+			x, w = unsafe.Add(x, actQ8), unsafe.Add(w, groupQ8)
+		}
+	}
+}
+
+func mmGoQ4(a *mmArgs) {
+	unit := (*[lanes]float32)(a.unit)
+	for r := range a.rows {
+		dst := (*[lanes]float32)(unsafe.Add(a.dst, r*a.ldd))
+		if a.add == 0 {
+			*dst = [lanes]float32{}
+		}
+		x, w := unsafe.Add(a.x, r*a.ldx), a.w
+		for range a.k {
+			act := (*[groupLen]int8)(x)
+			var sum [lanes]int32
+			for k := 0; k < groupLen; k += 8 {
+				q := (*[4 * lanes]uint8)(unsafe.Add(w, 2*lanes+k/2*lanes))
+				for n := range sum {
+					for i := range 4 {
+						b := q[4*n+i]
+						sum[n] += int32(act[k+i])*int32(b&topQ4) + int32(act[k+4+i])*int32(b>>4)
+					}
+				}
+			}
+			c := *(*[2]float32)(unsafe.Add(x, groupLen))
+			for n, v := range (*[lanes]uint16)(w) {
+				dst[n] += float32(sum[n]) * (float32(v&maxScale) * unit[n] * c[0])
+				dst[n] += float32(v>>scaleBits) * unit[n] * c[1]
+			}
+			x, w = unsafe.Add(x, actQ4), unsafe.Add(w, groupQ4)
+		}
+	}
+}
+
+// fitGo is quantSet.fit in Go.
+func fitGo(a *fitArgs) {
+	for c := range a.n {
+		var sq, sqq, swq [8]float32
+		for k := range a.w {
+			for i, w := range a.w[k] {
+				q := float32(math.RoundToEven(float64(w*a.inverse[c][i] + a.offset[c][i])))
+				q = min(max(q, a.low), a.high)
+				sq[i] += q
+				sqq[i] += q * q
+				swq[i] += w * q
+				if a.n == 1 {
+					a.q[k][i] = int32(q)
+				}
+			}
+		}
+		a.sq[c], a.sqq[c], a.swq[c] = sq, sqq, swq
+	}
+}

@@ -1,0 +1,177 @@
+//go:build !purego
+
+#include "textflag.h"
+
+#define CONST8(name, bits) \
+	DATA name<>+0(SB)/4, $bits  \
+	DATA name<>+4(SB)/4, $bits  \
+	DATA name<>+8(SB)/4, $bits  \
+	DATA name<>+12(SB)/4, $bits \
+	DATA name<>+16(SB)/4, $bits \
+	DATA name<>+20(SB)/4, $bits \
+	DATA name<>+24(SB)/4, $bits \
+	DATA name<>+28(SB)/4, $bits \
+	GLOBL name<>(SB), RODATA|NOPTR, $32
+
+CONST8(magnitude, 0x7fffffff)
+CONST8(bytes1, 0x01010101)
+CONST8(words1, 0x00010001)
+CONST8(top16, 0x46fffe00)      // 32767
+CONST8(topInverse16, 0x38000100) // 1/32767
+CONST8(top8, 0x42fe0000)       // 127
+CONST8(topInverse8, 0x3c010204) // 1/127
+CONST8(tiny, 0x0da24260)       // 1e-30
+
+// Where VPERMD takes the parts of a group of bytes from.
+DATA order8<>+0(SB)/8, $0x0000000400000000
+DATA order8<>+8(SB)/8, $0x0000000500000001
+DATA order8<>+16(SB)/8, $0x0000000600000002
+DATA order8<>+24(SB)/8, $0x0000000700000003
+GLOBL order8<>(SB), RODATA|NOPTR, $32
+
+// Loads the group at SI to Y0..Y3; all lanes of Y4 become the scale (see
+// actScale in quant.go) and Y0..Y3 integers of 32 bits. Uses Y5..Y7. Bits of
+// magnitudes compare as integers: those of a NaN are the largest.
+#define GROUP(top, inverse) \
+	VMOVUPS      (SI), Y0                  \
+	VMOVUPS      32(SI), Y1                \
+	VMOVUPS      64(SI), Y2                \
+	VMOVUPS      96(SI), Y3                \
+	VPAND        magnitude<>(SB), Y0, Y4   \
+	VPAND        magnitude<>(SB), Y1, Y5   \
+	VPAND        magnitude<>(SB), Y2, Y6   \
+	VPAND        magnitude<>(SB), Y3, Y7   \
+	VPMAXUD      Y5, Y4, Y4                \
+	VPMAXUD      Y7, Y6, Y6                \
+	VPMAXUD      Y6, Y4, Y4                \
+	VEXTRACTI128 $1, Y4, X5                \
+	VPMAXUD      X5, X4, X4                \
+	VPSHUFD      $0x4e, X4, X5             \
+	VPMAXUD      X5, X4, X4                \
+	VPSHUFD      $0xb1, X4, X5             \
+	VPMAXUD      X5, X4, X4                \
+	VPBROADCASTD X4, Y4                    \
+	VMOVUPS      top<>(SB), Y5             \
+	VDIVPS       Y4, Y5, Y5                \
+	VCMPPS       $5, tiny<>(SB), Y4, Y6    \ // not less, or NaN
+	VANDPS       Y6, Y5, Y5                \
+	VMULPS       inverse<>(SB), Y4, Y4     \
+	VSUBPS       Y4, Y4, Y6                \ // NaN for an infinity
+	VADDPS       Y6, Y4, Y4                \
+	VMULPS       Y5, Y0, Y0                \
+	VMULPS       Y5, Y1, Y1                \
+	VMULPS       Y5, Y2, Y2                \
+	VMULPS       Y5, Y3, Y3                \
+	VCVTPS2DQ    Y0, Y0                    \
+	VCVTPS2DQ    Y1, Y1                    \
+	VCVTPS2DQ    Y2, Y2                    \
+	VCVTPS2DQ    Y3, Y3                    \
+	VPACKSSDW    Y1, Y0, Y0                \
+	VPACKSSDW    Y3, Y2, Y2
+
+// func acts16AVX2(dst *byte, x *float32, groups int)
+TEXT ·acts16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ groups+16(FP), CX
+
+acts16loop:
+	GROUP(top16, topInverse16)
+	VPERMQ  $0xd8, Y0, Y0
+	VPERMQ  $0xd8, Y2, Y2
+	VMOVDQU Y0, (DI)
+	VMOVDQU Y2, 32(DI)
+	VMOVSS  X4, 64(DI)
+	ADDQ    $128, SI
+	ADDQ    $68, DI
+	DECQ    CX
+	JNE     acts16loop
+	VZEROUPPER
+	RET
+
+// func acts8AVX2(dst *byte, x *float32, groups int)
+TEXT ·acts8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), DI
+	MOVQ    x+8(FP), SI
+	MOVQ    groups+16(FP), CX
+	VMOVDQU order8<>(SB), Y8
+	VMOVDQU bytes1<>(SB), Y9
+
+acts8loop:
+	GROUP(top8, topInverse8)
+	VPACKSSWB    Y2, Y0, Y0
+	VPERMD       Y0, Y8, Y0
+	VMOVDQU      Y0, (DI)
+	VMOVSS       X4, 32(DI)
+	VPMADDUBSW   Y0, Y9, Y1         // Σ of pairs
+	VPMADDWD     words1<>(SB), Y1, Y1
+	VEXTRACTI128 $1, Y1, X2
+	VPADDD       X2, X1, X1
+	VPSHUFD      $0x4e, X1, X2
+	VPADDD       X2, X1, X1
+	VPSHUFD      $0xb1, X1, X2
+	VPADDD       X2, X1, X1
+	VCVTDQ2PS    X1, X1
+	VXORPS       X2, X2, X2
+	VSUBSS       X4, X2, X2
+	VMULSS       X1, X2, X2
+	VMOVSS       X2, 36(DI)
+	ADDQ         $128, SI
+	ADDQ         $40, DI
+	DECQ         CX
+	JNE          acts8loop
+	VZEROUPPER
+	RET
+
+// One k at byte offset at: its weights, the candidate's integers, and their
+// part of the sums; q ends in Y10.
+#define FIT(at, sq, sqq, swq) \
+	VMOVUPS     at(SI), Y11        \
+	VMOVAPS     Y11, Y10           \
+	VFMADD213PS Y1, Y0, Y10        \
+	VROUNDPS    $0, Y10, Y10       \
+	VMAXPS      Y2, Y10, Y10       \
+	VMINPS      Y3, Y10, Y10       \
+	VADDPS      Y10, sq, sq        \
+	VFMADD231PS Y10, Y10, sqq      \
+	VFMADD231PS Y10, Y11, swq      \
+	VCVTPS2DQ   Y10, Y10           \
+	VMOVDQU     Y10, 1024+at(SI)
+
+// func fitAVX2(a *fitArgs)
+TEXT ·fitAVX2(SB), NOSPLIT, $0-8
+	MOVQ         a+0(FP), AX
+	VBROADCASTSS 2048(AX), Y2
+	VBROADCASTSS 2052(AX), Y3
+	MOVQ         2056(AX), DX
+	MOVQ         AX, DI            // the candidate's place
+
+fitcandidate:
+	VMOVUPS 2064(DI), Y0
+	VMOVUPS 2576(DI), Y1
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    AX, SI
+	MOVQ    $16, CX
+
+fitloop:
+	FIT(0, Y4, Y5, Y6)
+	FIT(32, Y7, Y8, Y9)
+	ADDQ    $64, SI
+	DECQ    CX
+	JNE     fitloop
+	VADDPS  Y7, Y4, Y4
+	VADDPS  Y8, Y5, Y5
+	VADDPS  Y9, Y6, Y6
+	VMOVUPS Y4, 3088(DI)
+	VMOVUPS Y5, 3600(DI)
+	VMOVUPS Y6, 4112(DI)
+	ADDQ    $32, DI
+	DECQ    DX
+	JNE     fitcandidate
+	VZEROUPPER
+	RET

@@ -1,0 +1,278 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+
+	"infer/runtime/tensor"
+)
+
+// maxFits is how many scales are tried for a group.
+const maxFits = 16
+
+// fitArgs are a block of weights, 32 k of 8 outputs, and what is tried on it:
+// for each candidate and output, over the block's k,
+//
+//	q = round(w · inverse + offset), within low..high
+//	sq, sqq, swq = Σq, Σq², Σw·q
+//
+// and in q those of the last candidate. The assembly knows the offsets.
+type fitArgs struct {
+	w         [groupLen][8]float32 // 0
+	q         [groupLen][8]int32   // 1024
+	low, high float32              // 2048
+	n         int                  // 2056: candidates, 1..maxFits
+	inverse   [maxFits][8]float32  // 2064
+	offset    [maxFits][8]float32  // 2576
+	sq        [maxFits][8]float32  // 3088
+	sqq       [maxFits][8]float32  // 3600
+	swq       [maxFits][8]float32  // 4112
+}
+
+// quantizer makes panels of Q8 or Q4 out of 16 rows.
+type quantizer struct {
+	fitArgs
+	set  *quantSet
+	vals []float32 // [16][cols]
+	cols int
+	// Q4: each group's step and lowest value before they are rounded.
+	steps, lows []float32 // [groups][16]
+}
+
+func newQuantizer(set *quantSet, format, cols int) *quantizer {
+	q := &quantizer{set: set, cols: cols, vals: make([]float32, lanes*cols)}
+	if format == fmtQ4 {
+		q.steps = make([]float32, groupsOf(cols)*lanes)
+		q.lows = make([]float32, groupsOf(cols)*lanes)
+	}
+	return q
+}
+
+// panel fills a panel from up to 16 rows as they are stored.
+func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
+	n := len(raw) * 8 / d.Bits()
+	if err := tensor.ToF32(q.vals[:n], raw, d); err != nil {
+		return err
+	}
+	clear(q.vals[n:])
+	if format == fmtQ4 {
+		q.panelQ4(panel)
+	} else {
+		q.panelQ8(panel)
+	}
+	return nil
+}
+
+// load puts group g of outputs n..n+8 into the block.
+func (q *quantizer) load(g, n int) {
+	if (g+1)*groupLen > q.cols {
+		q.w = [groupLen][8]float32{}
+	}
+	for i := range 8 {
+		row := q.vals[(n+i)*q.cols:][:q.cols]
+		for k, v := range row[g*groupLen : min((g+1)*groupLen, q.cols)] {
+			q.w[k][i] = v
+		}
+	}
+}
+
+// panelQ8 fills a panel from vals. Of each group's scale the one with the
+// least squared error is taken, among those that make 127 of the largest
+// weight, or something less, refined by least squares.
+func (q *quantizer) panelQ8(panel []byte) {
+	for g := range groupsOf(q.cols) {
+		group := panel[g*groupQ8:][:groupQ8]
+		for n := 0; n < lanes; n += 8 {
+			q.load(g, n)
+			scale := q.fitQ8()
+			for i, d := range scale {
+				binary.LittleEndian.PutUint16(group[2*(n+i):], d)
+			}
+			values := group[2*lanes:]
+			for k := range groupLen {
+				for i, v := range q.q[k] {
+					values[k/2*2*lanes+2*(n+i)+k%2] = byte(v)
+				}
+			}
+		}
+	}
+}
+
+// fitQ8 chooses the block's scales and leaves its integers in q.
+func (q *quantizer) fitQ8() (scale [8]uint16) {
+	const least = 80 // of what the largest weight may become
+	var largest [8]float32
+	for k := range q.w {
+		for i, v := range q.w[k] {
+			largest[i] = max(largest[i], float32(math.Abs(float64(v)))) // NaN stays
+		}
+	}
+	q.low, q.high, q.n = -topQ8, topQ8, maxFits
+	q.offset = [maxFits][8]float32{}
+	for c := range maxFits {
+		top := topQ8 - float32(c)*(topQ8-least)/(maxFits-1)
+		for i, a := range largest {
+			q.inverse[c][i] = reciprocal(a / top)
+		}
+	}
+	q.set.fit(&q.fitArgs)
+	for i := range scale {
+		var d, best float32
+		for c := range maxFits {
+			// With the scale swq/sqq the error is Σw² less this.
+			if e := q.swq[c][i] * (q.swq[c][i] / q.sqq[c][i]); e > best {
+				best, d = e, q.swq[c][i]/q.sqq[c][i]
+			}
+		}
+		if !(largest[i] <= math.MaxFloat32) {
+			d = float32(math.NaN())
+		}
+		scale[i] = tensor.F32ToF16(d)
+		q.inverse[0][i] = reciprocal(tensor.F16ToF32(scale[i]))
+	}
+	q.n = 1
+	q.set.fit(&q.fitArgs)
+	return scale
+}
+
+// reciprocal of a scale; 0 where there is none, which makes all integers 0.
+func reciprocal(d float32) float32 {
+	if r := 1 / d; r > 0 && r <= math.MaxFloat32 {
+		return r
+	}
+	return 0
+}
+
+// panelQ4 fills a panel from vals: a step and a lowest value (at most 0) are
+// fitted to each group; each output's unit is such that its largest step is 63
+// units; then steps and lowest values become whole units.
+func (q *quantizer) panelQ4(panel []byte) {
+	le := binary.LittleEndian
+	groups := groupsOf(q.cols)
+	q.low, q.high = 0, topQ4
+	for g := range groups {
+		for n := 0; n < lanes; n += 8 {
+			q.load(g, n)
+			q.fitQ4(q.steps[g*lanes+n:][:8], q.lows[g*lanes+n:][:8])
+		}
+	}
+	var unit [lanes]float32
+	for i, d := range q.steps {
+		unit[i%lanes] = max(unit[i%lanes], d/maxScale)
+	}
+	for n, u := range unit {
+		le.PutUint32(panel[4*n:], math.Float32bits(u))
+	}
+	for g := range groups {
+		group := panel[unitBytes+g*groupQ4:][:groupQ4]
+		values := group[2*lanes:]
+		clear(values)
+		for n := 0; n < lanes; n += 8 {
+			q.load(g, n)
+			at := g*lanes + n
+			scale, offset := q.wholeQ4(unit[n:][:8], q.steps[at:][:8], q.lows[at:][:8])
+			for i := range 8 {
+				le.PutUint16(group[2*(n+i):], uint16(offset[i])<<scaleBits|uint16(scale[i]))
+			}
+			for k := range groupLen {
+				for i, v := range q.q[k] {
+					values[k/8*4*lanes+4*(n+i)+k%4] |= byte(v) << (k / 4 % 2 * 4)
+				}
+			}
+		}
+	}
+}
+
+// fitQ4 finds the steps and lowest values of least squared error for a block,
+// among some that clip a part of the range, refined by least squares.
+func (q *quantizer) fitQ4(steps, lows []float32) {
+	var low, high, sum [8]float32
+	for k := range q.w {
+		for i, v := range q.w[k] {
+			low[i], high[i] = min(low[i], v), max(high[i], v) // NaN stays
+			sum[i] += v
+		}
+	}
+	cut := [4]float32{1, 0.94, 0.88, 0.8}
+	q.n = maxFits
+	for c := range maxFits {
+		a, b := cut[c/4], cut[c%4]
+		for i := range 8 {
+			inverse := reciprocal((high[i]*b - low[i]*a) / topQ4)
+			q.inverse[c][i], q.offset[c][i] = inverse, -low[i]*a*inverse
+		}
+	}
+	q.set.fit(&q.fitArgs)
+	for i := range 8 {
+		steps[i], lows[i] = (high[i]-low[i])/topQ4, low[i]
+		var best float32
+		for c := range maxFits {
+			sq, sqq, swq := q.sq[c][i], q.sqq[c][i], q.swq[c][i]
+			// The error is Σw² less e.
+			d, m, e := swq/sqq, float32(0), swq*(swq/sqq)
+			if den := groupLen*sqq - sq*sq; den > 0 {
+				num := groupLen*swq - sq*sum[i]
+				if l := (sum[i] - num/den*sq) / groupLen; l < 0 {
+					d, m, e = num/den, l, (num*(num/den)+sum[i]*sum[i])/groupLen
+				}
+			}
+			if e > best && d > 0 {
+				best, steps[i], lows[i] = e, d, m
+			}
+		}
+	}
+}
+
+// wholeQ4 makes whole units of the steps and lowest values, and leaves the
+// block's integers in q.
+func (q *quantizer) wholeQ4(unit, steps, lows []float32) (scale, offset [8]int) {
+	const tries = 3 // the nearest whole step and its neighbours
+	var inv, sum [8]float32
+	for i, u := range unit {
+		inv[i] = reciprocal(u)
+	}
+	for k := range q.w {
+		for i, v := range q.w[k] {
+			sum[i] += v * inv[i]
+		}
+	}
+	clampTo := func(v float32, low, high int) int {
+		return int(min(max(math.RoundToEven(float64(v)), float64(low)), float64(high)))
+	}
+	var s [tries][8]int
+	for i := range 8 {
+		for c := range tries {
+			if inv[i] == 0 || steps[i] == 0 {
+				q.inverse[c][i], q.offset[c][i] = 0, 0
+				continue
+			}
+			s[c][i] = clampTo(steps[i]*inv[i]+float32(c-1), 1, maxScale)
+			z := clampTo(-lows[i]*inv[i], 0, maxOffset)
+			q.inverse[c][i] = inv[i] / float32(s[c][i])
+			q.offset[c][i] = float32(z) / float32(s[c][i])
+		}
+	}
+	q.n = tries
+	q.set.fit(&q.fitArgs)
+	for i := range 8 {
+		best := float32(math.Inf(1))
+		for c := range tries {
+			f, sq := float32(s[c][i]), q.sq[c][i]
+			z := clampTo((f*sq-sum[i])/groupLen, 0, maxOffset)
+			// Σ(s·q − z − w/u)², less Σ(w/u)²
+			e := f*f*q.sqq[c][i] - 2*f*float32(z)*sq + groupLen*float32(z)*float32(z) -
+				2*f*q.swq[c][i]*inv[i] + 2*float32(z)*sum[i]
+			if e < best {
+				best, scale[i], offset[i] = e, s[c][i], z
+			}
+		}
+		q.inverse[0][i], q.offset[0][i] = 0, 0
+		if scale[i] > 0 {
+			q.inverse[0][i] = inv[i] / float32(scale[i])
+			q.offset[0][i] = float32(offset[i]) / float32(scale[i])
+		}
+	}
+	q.n = 1
+	q.set.fit(&q.fitArgs)
+	return scale, offset
+}
