@@ -119,7 +119,7 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 	if err := o.fits(sess.plan.MaxContext); err != nil {
 		return err
 	}
-	out := benchOutput{Model: sess.source.name, Parameters: sess.parameters, Devices: sess.devices.String(), Load: ms(sess.loadTime)}
+	out := benchOutput{Model: sess.source.name, Parameters: sess.parameters, Devices: sess.where(), Load: ms(sess.loadTime)}
 	measure := func(test string, tokens int, once func() (time.Duration, error)) error {
 		e := benchEntry{Test: test, Tokens: tokens}
 		for round := range o.rounds + 1 {

@@ -56,7 +56,7 @@ Lines have history and editing. Ctrl-C stops an answer, Ctrl-D leaves.
 			c.reset()
 			lines := newLineReader(cmd.InOrStdin(), cmd.OutOrStdout())
 			if _, ok := lines.(*terminalLines); ok {
-				fmt.Fprintf(c.notes, "%s on %s; /help lists the commands, Ctrl-D leaves\n", sess.source.name, sess.devices)
+				fmt.Fprintf(c.notes, "%s on %s; /help lists the commands, Ctrl-D leaves\n", sess.source.name, sess.where())
 			}
 			return c.loop(ctx, lines)
 		},

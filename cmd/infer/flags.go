@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"infer/runtime/engine"
+	"infer/runtime/kernels"
 )
 
 // computeFlags are shared by every command that computes: serve, run, chat,
@@ -34,7 +35,7 @@ func (f *computeFlags) register(flags *pflag.FlagSet, maxSeqs int) {
 
 func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers; bf16: activations in bfloat16 on GPUs, faster still")
-	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored (q8 and q4 are not served yet)")
+	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored; q8 or q4, smaller and faster")
 	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
 	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, cuda:0, or like cuda:0=0-11,cuda:1=12-20,cpu=21-")
 	flags.StringVar(&f.simulate, "simulate", "", "simulate GPUs instead of using this machine's: like 2xRTX-5090 or unknown-arch, or a topology file")
@@ -59,10 +60,7 @@ func (f *computeFlags) check() error {
 	if err := oneOf("precision", f.precision, "auto", "f32", "bf16"); err != nil {
 		return err
 	}
-	if f.quantize == "q8" || f.quantize == "q4" {
-		return usagef("--quantize %s: no device here computes with it yet; leave it out, and weights are held as stored", f.quantize)
-	}
-	if err := oneOf("quantize", f.quantize, "none"); err != nil {
+	if err := oneOf("quantize", f.quantize, "none", "q8", "q4"); err != nil {
 		return err
 	}
 	if f.kvCache == "q8" {
@@ -86,6 +84,17 @@ func (f *computeFlags) check() error {
 		return usagef("--threads %d: this machine has %d cores", f.threads, runtime.NumCPU())
 	}
 	return nil
+}
+
+// format is that of --quantize.
+func (f *computeFlags) format() kernels.Format {
+	switch f.quantize {
+	case "q8":
+		return kernels.Q8
+	case "q4":
+		return kernels.Q4
+	}
+	return kernels.AsStored
 }
 
 // samplingFlags are named as in the HTTP API.

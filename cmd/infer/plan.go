@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"infer/runtime/devicemap"
+	"infer/runtime/kernels"
 )
 
 // memoryLimits reads --max-memory: bytes by device.
@@ -26,6 +27,8 @@ func (f *computeFlags) memoryLimits() (map[string]int64, error) {
 
 // deviceMap is the plan as infer run --json and /health show it.
 type deviceMap struct {
+	Weights    string        `json:"weights"`  // as-stored, q8 or q4
+	KVCache    string        `json:"kv_cache"` // element type
 	Stages     []deviceStage `json:"stages"`
 	Blocks     int           `json:"kv_blocks"`
 	MaxContext int           `json:"max_context"`
@@ -38,8 +41,19 @@ type deviceStage struct {
 	Bytes  devicemap.Bytes `json:"bytes"`
 }
 
+// where is like "cpu (AMD EPYC, 2 threads, avx2+fma+f16c), weights q8".
+func (s *session) where() string {
+	if s.format == kernels.AsStored {
+		return s.devices.String()
+	}
+	return s.devices.String() + ", weights " + s.format.String()
+}
+
 func (s *session) deviceMap() deviceMap {
-	m := deviceMap{Blocks: s.plan.Blocks, MaxContext: s.plan.MaxContext, Reasons: s.plan.Reasons}
+	m := deviceMap{
+		Weights: s.format.String(), KVCache: strings.ToLower(s.devices.used[0].KVType().String()),
+		Blocks: s.plan.Blocks, MaxContext: s.plan.MaxContext, Reasons: s.plan.Reasons,
+	}
 	for _, st := range s.plan.Stages {
 		m.Stages = append(m.Stages, deviceStage{
 			Device: st.Device.String(), Layers: fmt.Sprintf("%d-%d", st.Lo, st.Hi-1), Bytes: st.Bytes,

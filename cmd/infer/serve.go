@@ -130,7 +130,7 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 	server.SetModel(sess.apiModel(o.alias))
 
 	url := "http://" + listener.Addr().String()
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "ready: %s serves %s on %s\n", url, sess.source.name, sess.devices); err != nil {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "ready: %s serves %s on %s\n", url, sess.source.name, sess.where()); err != nil {
 		return err
 	}
 	log.Info().Str("url", url).Str("model", sess.source.name).Int64("parameters", sess.parameters).
@@ -211,7 +211,7 @@ func (s *session) apiModel(aliases []string) api.Model {
 // same build, weights, plan and kernels.
 func (s *session) fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintln(h, version, s.source.name, s.parameters, s.plan.Stages, s.devices, s.devices.used[0].KVType())
+	fmt.Fprintln(h, version, s.source.name, s.parameters, s.format, s.plan.Stages, s.devices, s.devices.used[0].KVType())
 	if info, err := os.Stat(s.source.path); err == nil {
 		fmt.Fprintln(h, info.ModTime().UnixNano())
 	}

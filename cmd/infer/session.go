@@ -31,6 +31,7 @@ type session struct {
 	defaults   engine.Sampling      // generation as sampling values
 	tokenizer  *tokenizer.Tokenizer // nil when the folder has none
 	template   *chattemplate.Set    // nil when the folder has none
+	format     kernels.Format       // of the weights
 	plan       devicemap.Plan
 	devices    *devices
 	engine     *engine.Engine
@@ -63,7 +64,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 	start := time.Now()
-	s := &session{source: src}
+	s := &session{source: src, format: f.format()}
 	ck, err := src.checkpoint(f.mmap)
 	if err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 	input, err := engine.Measure(m, ck, s.devices.places(limits, f.precision), engine.PlanOptions{
-		Format: kernels.AsStored, MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
+		Format: f.format(), MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	}
 	progress.begin("loading "+src.name, bytes)
 	runner, err := engine.Load(ctx, engine.RunnerConfig{
-		Model: m, Checkpoint: ck, Plan: s.plan, Backends: backends, Format: kernels.AsStored,
+		Model: m, Checkpoint: ck, Plan: s.plan, Backends: backends, Format: f.format(),
 		Progress: progress.add,
 	})
 	if terr := <-text; terr != nil {

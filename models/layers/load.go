@@ -236,7 +236,11 @@ func (l *loading) pack(to *kernels.Weight, names ...string) error {
 		}
 		spans[i] = whole(t)
 	}
-	return l.packSpans(to, l.o.Backend, l.o.Stream, l.o.Format, spans)
+	f := l.o.Format
+	if f == kernels.Q4 && (names[0] == l.embed || names[0] == l.head) {
+		f = kernels.Q8 // 4 bits in embedding or head cost more than in all layers
+	}
+	return l.packSpans(to, l.o.Backend, l.o.Stream, f, spans)
 }
 
 // packMixture packs a layer's router and experts where they belong.
