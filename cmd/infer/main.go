@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"infer/cmd/infer/gpucheck"
 	"infer/runtime/devicemap"
 )
 
@@ -16,6 +17,7 @@ import (
 var version = "dev"
 
 func main() {
+	gpucheck.Child()
 	// The first SIGINT or SIGTERM cancels the command; a second one ends the process.
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, cancel)

@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"models/*":       {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "models", "models/layers"},
 	"api":            {"runtime/engine", "runtime/tokenizer", "runtime/tokenizer/chattemplate"},
 	"cmd/infer":      {"..."},
+	"cmd/infer/gpucheck": {"models", "models/...", "runtime/tensor", "runtime/device", "runtime/devicemap", "runtime/engine", "runtime/kernels", "runtime/kernels/cuda", "runtime/kernels/kerneltest", "runtime/loader"},
 	"internal/rules": {},
 }
 
