@@ -139,6 +139,9 @@ func buildFloatMinMax(b *builder) exec {
 	}
 	if t.half() {
 		b.args(3)
+		if !b.s.has("ftz") {
+			return b.halfMinMax(t, larger, nan)
+		}
 		return b.half2(t, func(x, y float64) float64 { return minMax(x, y, larger, nan) })
 	}
 	d, x, y := b.dst(0, t), b.src(1, t), b.src(2, t)

@@ -72,6 +72,46 @@ func (b *builder) half2(t typ, f func(x, y float64) float64) exec {
 	})
 }
 
+// halfMinMax is min and max without arithmetic: the bits of halves, their sign
+// turned, are in the order of their values.
+func (b *builder) halfMinMax(t typ, larger, nan bool) exec {
+	inf := uint32(0x7c00)
+	if t == tBF16 || t == tBF16x2 {
+		inf = 0x7f80
+	}
+	one := func(x, y uint32) uint32 {
+		xn, yn := x&0x7fff > inf, y&0x7fff > inf
+		switch {
+		case xn && yn, nan && (xn || yn):
+			return 0x7fff
+		case xn:
+			return y
+		case yn:
+			return x
+		}
+		if (halfOrder(x) < halfOrder(y)) == larger {
+			return y
+		}
+		return x
+	}
+	n := halves(t)
+	return map2(b.dst(0, t), b.src(1, t), b.src(2, t), func(x, y uint32) uint32 {
+		r := one(x&0xffff, y&0xffff)
+		if n == 2 {
+			r |= one(x>>16, y>>16) << 16
+		}
+		return r
+	})
+}
+
+// halfOrder numbers the 16-bit floats from the least to the greatest.
+func halfOrder(h uint32) uint32 {
+	if h&0x8000 != 0 {
+		return 0x7fff - h&0x7fff
+	}
+	return h | 0x8000
+}
+
 // buildHalf2 is add, sub and mul.
 func buildHalf2(b *builder) exec {
 	switch b.s.op {

@@ -87,6 +87,9 @@ func (fm format) pack(f float64, exp int) uint32 {
 }
 
 func f16FromFloat(f float64, mode rounding) uint16 {
+	if mode == rndNearest {
+		return uint16(f16FromF32(f32Odd(f)))
+	}
 	switch {
 	case math.IsNaN(f):
 		return 0x7fff
@@ -101,10 +104,27 @@ func f16FromFloat(f float64, mode rounding) uint16 {
 }
 
 func bf16FromFloat(f float64, mode rounding) uint16 {
+	if mode == rndNearest {
+		return uint16(bf16FromF32(f32Odd(f)))
+	}
 	if math.IsNaN(f) {
 		return 0x7fff
 	}
 	return uint16(math.Float32bits(float32(fmtBF16.round(f, mode))) >> 16)
+}
+
+// f32Odd gives the bits of f as a float32, rounded to odd: it can be rounded
+// again, to fewer bits, without error.
+func f32Odd(f float64) uint32 {
+	s := float32(f)
+	b := math.Float32bits(s)
+	if float64(s) == f || f != f {
+		return b
+	}
+	if math.Abs(float64(s)) > math.Abs(f) {
+		b-- // towards zero
+	}
+	return b | 1
 }
 
 // bf16FromF32 rounds to nearest even; NaN becomes the canonical one.

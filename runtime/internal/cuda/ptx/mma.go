@@ -81,7 +81,7 @@ func buildMma(b *builder) exec {
 		nc = 2
 	}
 	p := &mmaOp{
-		k: k, elem: elem, decA: decA, decB: decB,
+		k: k, elem: elem, bf16: at == tBF16 && bt == tBF16, decA: decA, decB: decB,
 		d: regs(0, nc), a: regs(1, 2*k/(4*elem)), b: regs(2, k/(4*elem)), c: regs(3, nc),
 	}
 	b.in.kind, b.in.macs = kSync, 16*8*k
@@ -110,47 +110,79 @@ func buildMma(b *builder) exec {
 // columns 2t and 2t+1. (PTX manual, matrix fragments of mma.m16n8.)
 type mmaOp struct {
 	k, elem    int
+	bf16       bool // both of A and B
 	decA, decB func(reg uint32, i int) float64
 	d, a, b, c []uintptr
 }
 
-// multiply gathers the fragments and sums the products.
+// multiply gathers the fragments and sums the products. Columns of B that are
+// all zero, as the padding of a batch is, are not multiplied out: their sums are
+// zero if A is finite.
 func (p *mmaOp) multiply(w *warp, sum *[16][8]float64) {
 	var ma [16][32]float64 // row, k
-	var mb [32][8]float64  // k, column
+	var mb [8][32]float64  // column, k
+	finite := true
 	for r, off := range p.a {
 		v := view[uint32](w, off)
 		col := 4 * p.elem * (r >> 1)
 		for l := range v {
 			row := &ma[l>>2+8*(r&1)]
+			at := col + p.elem*(l&3)
+			if p.bf16 {
+				x := v[l]
+				row[at&31] = float64(math.Float32frombits(x << 16))
+				row[(at+1)&31] = float64(math.Float32frombits(x & 0xffff0000))
+				finite = finite && x&0x7f80 != 0x7f80 && x&0x7f800000 != 0x7f800000
+				continue
+			}
 			for i := range p.elem {
-				row[(col+p.elem*(l&3)+i)&31] = p.decA(v[l], i)
+				f := p.decA(v[l], i)
+				row[(at+i)&31] = f
+				finite = finite && f-f == 0
 			}
 		}
 	}
+	used := [8]bool{}
 	for r, off := range p.b {
 		v := view[uint32](w, off)
 		for l := range v {
+			x := v[l]
+			if x == 0 {
+				continue
+			}
+			used[l>>2] = true
+			col := &mb[l>>2]
+			at := 4*p.elem*r + p.elem*(l&3)
+			if p.bf16 {
+				col[at&31] = float64(math.Float32frombits(x << 16))
+				col[(at+1)&31] = float64(math.Float32frombits(x & 0xffff0000))
+				continue
+			}
 			for i := range p.elem {
-				mb[(4*p.elem*r+p.elem*(l&3)+i)&31][l>>2] = p.decB(v[l], i)
+				col[(at+i)&31] = p.decB(x, i)
 			}
 		}
 	}
-	for i := range ma {
-		a := &ma[i]
-		var s0, s1, s2, s3, s4, s5, s6, s7 float64
-		for k := range p.k {
-			x, y := a[k&31], &mb[k&31]
-			s0 += x * y[0]
-			s1 += x * y[1]
-			s2 += x * y[2]
-			s3 += x * y[3]
-			s4 += x * y[4]
-			s5 += x * y[5]
-			s6 += x * y[6]
-			s7 += x * y[7]
+	for c := range used {
+		y := &mb[c]
+		if !used[c] && finite {
+			for i := range sum {
+				sum[i][c] = 0
+			}
+			continue
 		}
-		sum[i] = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+		for i := 0; i < 16; i += 4 {
+			a0, a1, a2, a3 := &ma[i], &ma[i+1], &ma[i+2], &ma[i+3]
+			var s0, s1, s2, s3 float64
+			for k := range p.k {
+				v := y[k&31]
+				s0 += a0[k&31] * v
+				s1 += a1[k&31] * v
+				s2 += a2[k&31] * v
+				s3 += a3[k&31] * v
+			}
+			sum[i][c], sum[i+1][c], sum[i+2][c], sum[i+3][c] = s0, s1, s2, s3
+		}
 	}
 }
 
