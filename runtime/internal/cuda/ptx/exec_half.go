@@ -79,37 +79,52 @@ func (b *builder) halfMinMax(t typ, larger, nan bool) exec {
 	if t == tBF16 || t == tBF16x2 {
 		inf = 0x7f80
 	}
-	one := func(x, y uint32) uint32 {
+	number := func(x, y uint32) uint32 { // where x or y is NaN
 		xn, yn := x&0x7fff > inf, y&0x7fff > inf
 		switch {
-		case xn && yn, nan && (xn || yn):
+		case xn && yn, nan:
 			return 0x7fff
 		case xn:
-			return y
-		case yn:
-			return x
-		}
-		if (halfOrder(x) < halfOrder(y)) == larger {
 			return y
 		}
 		return x
 	}
-	n := halves(t)
-	return map2(b.dst(0, t), b.src(1, t), b.src(2, t), func(x, y uint32) uint32 {
-		r := one(x&0xffff, y&0xffff)
-		if n == 2 {
-			r |= one(x>>16, y>>16) << 16
+	turn := uint32(0) // so that the lesser is always the one to take
+	if larger {
+		turn = math.MaxUint32
+	}
+	d, a, c, two := b.dst(0, t), b.src(1, t), b.src(2, t), halves(t) == 2
+	return func(w *warp, m uint32) {
+		z, x, y := view[uint32](w, d), view[uint32](w, a), view[uint32](w, c)
+		for m != 0 {
+			l := lane(&m)
+			u, v := x[l], y[l]
+			r := u
+			if u&0x7fff > inf || v&0x7fff > inf {
+				r = number(u&0xffff, v&0xffff)
+			} else if halfOrder(v<<16)^turn < halfOrder(u<<16)^turn {
+				r = v
+			}
+			r &= 0xffff
+			if two {
+				h := u
+				if u>>16&0x7fff > inf || v>>16&0x7fff > inf {
+					h = number(u>>16, v>>16) << 16
+				} else if halfOrder(v)^turn < halfOrder(u)^turn {
+					h = v
+				}
+				r |= h & 0xffff0000
+			}
+			z[l] = r
 		}
-		return r
-	})
+	}
 }
 
-// halfOrder numbers the 16-bit floats from the least to the greatest.
+// halfOrder numbers the 16-bit floats in the upper half of a register from the
+// least to the greatest. The lower half does not matter.
 func halfOrder(h uint32) uint32 {
-	if h&0x8000 != 0 {
-		return 0x7fff - h&0x7fff
-	}
-	return h | 0x8000
+	h &= 0xffff0000
+	return h ^ (uint32(int32(h)>>31) | 1<<31)
 }
 
 // buildHalf2 is add, sub and mul.

@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -63,12 +64,12 @@ func TestHalfOrder(t *testing.T) {
 			if a != a || b != b || a == b {
 				continue
 			}
-			if (halfOrder(x) < halfOrder(y)) != (a < b) {
+			if (halfOrder(x<<16|y) < halfOrder(y<<16)) != (a < b) {
 				t.Fatalf("%#x and %#x are %g and %g", x, y, a, b)
 			}
 		}
 	}
-	if halfOrder(0x8000) >= halfOrder(0) {
+	if halfOrder(0x80000000) >= halfOrder(0xffff) {
 		t.Error("-0 is not below +0")
 	}
 }
@@ -93,6 +94,34 @@ func TestMatrixProductWithZeroColumns(t *testing.T) {
 			if isNaN != (f != f) || !isNaN && v != 0 {
 				t.Fatalf("%s: lane %d has %g", bits, l, f)
 			}
+		}
+	}
+}
+
+// Minimum and maximum of pairs, against the definition.
+func TestHalfMinMax(t *testing.T) {
+	for _, c := range []struct {
+		op   string
+		x, y uint32
+		want uint32
+	}{
+		{"min.bf16x2", 0x3f80c000, 0x4000bf80, 0x3f80c000},
+		{"max.bf16x2", 0x3f80c000, 0x4000bf80, 0x4000bf80},
+		{"min.bf16x2", 0x80000000, 0x00008000, 0x80008000},
+		{"max.bf16x2", 0x80000000, 0x00008000, 0x00000000},
+		{"min.bf16x2", 0x7fc03f80, 0x40007fc0, 0x40003f80},
+		{"max.NaN.bf16x2", 0x7fc03f80, 0x4000ff81, 0x7fff7fff},
+		{"min.bf16x2", 0x7fc1ff85, 0xffc17f85, 0x7fff7fff},
+		{"max.bf16x2", 0x7f80ff80, 0x7f7fff7f, 0x7f80ff7f},
+		{"min.f16x2", 0x3c007c01, 0xc0004000, 0xc0004000},
+		{"max.f16x2", 0x7c00fc00, 0x7bff7e00, 0x7c00fc00},
+	} {
+		out, err := execute(t, "", fmt.Sprintf("\tmov.b32 %%r1, %#x; mov.b32 %%r2, %#x; %s %%r3, %%r1, %%r2; st.global.u32 [%%o], %%r3;", c.x, c.y, c.op), 1, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[0] != c.want {
+			t.Errorf("%s of %#x and %#x: %#x, not %#x", c.op, c.x, c.y, out[0], c.want)
 		}
 	}
 }
