@@ -16,9 +16,11 @@ elif [ "$(uname -s)" != Linux ] || ! command -v "${CC:-gcc}" >/dev/null; then
 else
   # The build cache does not see headers of another package: the revision makes
   # it build anew when they change. Our directories come first, before what a
-  # toolkit may have left in the usual places.
+  # toolkit may have left in the usual places. Lazy binding, since functions of
+  # the management library are looked for when they are called; some compilers
+  # bind everything at the start.
   rev=$(cat "$door"/include/*.h "$door"/shim.[ch] | cksum | cut -d' ' -f1)
   echo "CGO_ENABLED=1 GOFLAGS='-tags=nomsgpack,cuda,netgo,osusergo'" \
     "CGO_CPPFLAGS='-I$door/include -DCUDA_H_REV=$rev -Wno-deprecated-declarations'" \
-    "CGO_LDFLAGS='-O2 -g -L$door/lib'"
+    "CGO_LDFLAGS='-O2 -g -L$door/lib -Wl,-z,lazy'"
 fi

@@ -57,7 +57,7 @@ type GPU struct {
 	UUID          string  // "GPU-…", as the driver's tools print it
 	PCI           string  // domain:bus:device.function, lower case
 	NUMANode      int     // −1: unknown
-	PCIeGen       int     // of the link now; 0: unknown
+	PCIeGen       int     // the best that card and slot agree on (an idle link is slower); 0: unknown
 	PCIeWidth     int     // lanes of the link now; 0: unknown
 	BAR1Bytes     int64   // 0: unknown
 	MemoryGBps    float64 // of the device's memory, 10⁹ bytes a second; 0: unknown

@@ -191,9 +191,7 @@ func ask(simulated bool, facts Facts, devices string, set bool) (*Driver, error)
 		return nil, newError(code, "cuInit", "", -1)
 	}
 	if !simulated {
-		var done func()
-		facts, done = openNVML()
-		defer done()
+		facts = openNVML()
 	}
 	d.version = facts.DriverVersion()
 	n, err := cu.NumDevices()

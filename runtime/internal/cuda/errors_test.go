@@ -27,8 +27,10 @@ func TestErrorText(t *testing.T) {
 }
 
 func TestSticky(t *testing.T) {
-	for code, want := range map[int]bool{1: false, 2: false, 218: false, 500: false, 600: false, 701: false, 704: false, 906: false,
-		214: true, 700: true, 716: true, 719: true, 999: true} {
+	for code, want := range map[int]bool{
+		1: false, 2: false, 218: false, 500: false, 600: false, 701: false, 704: false, 906: false,
+		214: true, 700: true, 716: true, 719: true, 999: true,
+	} {
 		if got := (&Error{Code: code}).Sticky(); got != want {
 			t.Errorf("code %d: sticky %v", code, got)
 		}

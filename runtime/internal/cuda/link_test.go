@@ -52,6 +52,21 @@ func TestNeedsLibcOnly(t *testing.T) {
 		t.Errorf("not linked with libc: %v; dlopen needs it", libs)
 	}
 
+	// The management library's functions are bound when they are called, not
+	// when the program starts: it may not be there.
+	for _, tag := range []elf.DynTag{elf.DT_FLAGS, elf.DT_FLAGS_1, elf.DT_BIND_NOW} {
+		values, err := f.DynValue(tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			now := tag == elf.DT_FLAGS && v&uint64(elf.DF_BIND_NOW) != 0 || tag == elf.DT_FLAGS_1 && v&uint64(elf.DF_1_NOW) != 0
+			if now || tag == elf.DT_BIND_NOW {
+				t.Errorf("the program binds all functions at its start (%v %#x): it would not start without libnvidia-ml", tag, v)
+			}
+		}
+	}
+
 	// What the program exports, a driver loaded later would use instead of its
 	// own functions.
 	symbols, err := f.DynamicSymbols()

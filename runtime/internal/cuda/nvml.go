@@ -15,12 +15,16 @@ import (
 // does not answer is unknown.
 type nvmlFacts struct{}
 
+// nvmlLoaded says that the library is there. It then stays: the program's calls
+// are bound to where it was loaded.
+var nvmlLoaded bool
+
 // openNVML loads the library; without one nothing is known.
-func openNVML() (Facts, func()) {
-	if nvml.Init() != nvml.SUCCESS {
-		return noFacts{}, func() {}
+func openNVML() Facts {
+	if nvmlLoaded = nvmlLoaded || nvml.Init() == nvml.SUCCESS; nvmlLoaded {
+		return nvmlFacts{}
 	}
-	return nvmlFacts{}, func() { nvml.Shutdown() }
+	return noFacts{}
 }
 
 func (nvmlFacts) DriverVersion() string {

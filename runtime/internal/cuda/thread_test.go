@@ -149,17 +149,27 @@ func TestThreadErrors(t *testing.T) {
 		f    func(th *Thread) error
 		want string
 	}{
-		{"alloc", func(th *Thread) error { _, err := th.Alloc(2 << 30); return err },
-			"cuda:1: cuMemAlloc (2147483648 bytes): CUDA_ERROR_OUT_OF_MEMORY (2): out of memory"},
+		{
+			"alloc", func(th *Thread) error { _, err := th.Alloc(2 << 30); return err },
+			"cuda:1: cuMemAlloc (2147483648 bytes): CUDA_ERROR_OUT_OF_MEMORY (2): out of memory",
+		},
 		// A code the driver has no name for.
-		{"launch", func(th *Thread) error { return th.Launch(1, [3]uint32{0, 1, 1}, [3]uint32{1, 1, 1}, 0, 0, nil) },
-			"cuda:1: cuLaunchKernel (grid [0 1 1], block [1 1 1], shared 0, parameters 0 bytes): CUDA_ERROR_INVALID_VALUE (1): an argument is out of range"},
-		{"module", func(th *Thread) error { _, err := th.LoadModule([]byte("nonsense")); return err },
-			"cuda:1: cuModuleLoadDataEx (ptxas stub, line 1; fatal: no .version): CUDA_ERROR_INVALID_PTX (218): the PTX did not compile"},
-		{"function", func(th *Thread) error { _, err := th.Function(1, "gemm"); return err },
-			"cuda:1: cuModuleGetFunction (gemm): CUDA_ERROR_NOT_FOUND (500): not found: a kernel of that name, or a function of this driver"},
-		{"event", func(th *Thread) error { _, err := th.QueryEvent(0); return err },
-			"cuda:1: cuEventQuery: CUDA_ERROR_INVALID_HANDLE (400): a handle is not valid, or of another context"},
+		{
+			"launch", func(th *Thread) error { return th.Launch(1, [3]uint32{0, 1, 1}, [3]uint32{1, 1, 1}, 0, 0, nil) },
+			"cuda:1: cuLaunchKernel (grid [0 1 1], block [1 1 1], shared 0, parameters 0 bytes): CUDA_ERROR_INVALID_VALUE (1): an argument is out of range",
+		},
+		{
+			"module", func(th *Thread) error { _, err := th.LoadModule([]byte("nonsense")); return err },
+			"cuda:1: cuModuleLoadDataEx (ptxas stub, line 1; fatal: no .version): CUDA_ERROR_INVALID_PTX (218): the PTX did not compile",
+		},
+		{
+			"function", func(th *Thread) error { _, err := th.Function(1, "gemm"); return err },
+			"cuda:1: cuModuleGetFunction (gemm): CUDA_ERROR_NOT_FOUND (500): not found: a kernel of that name, or a function of this driver",
+		},
+		{
+			"event", func(th *Thread) error { _, err := th.QueryEvent(0); return err },
+			"cuda:1: cuEventQuery: CUDA_ERROR_INVALID_HANDLE (400): a handle is not valid, or of another context",
+		},
 	} {
 		err := dev.Run(context.Background(), c.f)
 		if err == nil || err.Error() != c.want {
