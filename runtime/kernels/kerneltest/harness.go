@@ -38,6 +38,7 @@ func Run(t *testing.T, open Opener) {
 	t.Run("AttentionInvariance", func(t *testing.T) { attentionInvariance(t, open) })
 	t.Run("Route", func(t *testing.T) { route(t, open) })
 	t.Run("Experts", func(t *testing.T) { experts(t, open) })
+	t.Run("ExpertsComposed", func(t *testing.T) { expertsComposed(t, open) })
 	t.Run("ExpertsInvariance", func(t *testing.T) { expertsInvariance(t, open) })
 	t.Run("Memory", func(t *testing.T) { memory(t, open) })
 }

@@ -246,6 +246,51 @@ func experts(t *testing.T, open Opener) {
 	}
 }
 
+// expertsComposed: Experts is what MatMul and GatedAct make of each expert by
+// itself, in every format; the other operations are under test elsewhere.
+func expertsComposed(t *testing.T, open Opener) {
+	for _, f := range []kernels.Format{kernels.AsStored, kernels.Q8, kernels.Q4} {
+		t.Run(f.String(), func(t *testing.T) {
+			p, _, _ := openMoE(t, open)
+			for _, s := range []struct{ t, e, k, h, n int }{{1, 5, 2, 64, 96}, {37, 5, 3, 96, 40}, {9, 40, 4, 160, 32}} {
+				m := p.mixture(tensor.BF16, s.t, s.e, s.k, s.h, s.n, func(int) []int32 { return p.chosen(s.e, s.k) })
+				stack := func(rows, cols int, v []float32) kernels.Weight {
+					return p.quantized(t, tensor.BF16, f, s.e*kernels.ExpertRows(rows), cols, v)
+				}
+				gateUp, down := stack(2*s.n, s.h, m.gv), stack(s.h, s.n, m.dv)
+				d, act := p.dev, p.dev.b.ActType()
+				got := d.floats(m.on(d, gateUp, down, m.x.dev, m.w.dev, kernels.SiLU, 0, s.t))
+				want, size := make([]float64, s.t*s.h), make([]float64, s.t*s.h)
+				for i, v := range m.init {
+					want[i], size[i] = float64(v), math.Abs(float64(v))
+				}
+				for e := range s.e {
+					w := p.quantized(t, tensor.BF16, f, 2*s.n, s.h, m.gv[e*kernels.ExpertRows(2*s.n)*s.h:][:2*s.n*s.h])
+					hidden, gated := d.tensor(act, tensor.Of(s.t, 2*s.n)), d.tensor(act, tensor.Of(s.t, s.n))
+					y := d.tensor(tensor.F32, tensor.Of(s.t, s.h))
+					d.ops.MatMul(kernels.MatMulArgs{Dst: hidden, X: m.x.dev, W: w})
+					d.ops.GatedAct(gated, hidden, kernels.SiLU)
+					w = p.quantized(t, tensor.BF16, f, s.h, s.n, m.dv[e*kernels.ExpertRows(s.h)*s.n:][:s.h*s.n])
+					d.ops.MatMul(kernels.MatMulArgs{Dst: y, X: gated, W: w})
+					for i, v := range d.floats(y) {
+						for j := range s.k {
+							if pair := i/s.h*s.k + j; int(m.ids[pair]) == e {
+								want[i] += float64(m.wv[pair]) * float64(v)
+								size[i] += math.Abs(float64(m.wv[pair]) * float64(v))
+							}
+						}
+					}
+				}
+				for i := range want {
+					if diff := math.Abs(float64(got[i]) - want[i]); !(diff <= 1e-4*size[i]+ulp(act)*math.Abs(want[i])) {
+						t.Fatalf("%+v: element %d is %g, want %g", s, i, got[i], want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
 // expertsInvariance: a row has the same bits alone, in chunks, and among rows
 // that go to the same experts; a weight of NaN makes its own row NaN, no other.
 func expertsInvariance(t *testing.T, open Opener) {
