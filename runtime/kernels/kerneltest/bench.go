@@ -20,6 +20,9 @@ func Bench(b *testing.B, open Opener) {
 			}
 		}
 	}
+	for _, rows := range []int{1, 8, 64, 512} {
+		b.Run(fmt.Sprintf("Experts/rows=%d", rows), func(b *testing.B) { benchExperts(b, open, rows) })
+	}
 	for _, ctx := range []int{128, 1024, 4000} {
 		for _, rows := range []int{1, 64} {
 			b.Run(fmt.Sprintf("Attention/rows=%d/ctx=%d", rows, ctx), func(b *testing.B) { benchAttention(b, open, rows, ctx) })
@@ -76,6 +79,49 @@ func benchMatMul(b *testing.B, open Opener, f kernels.Format, m, n, k int) {
 	}
 	d.sync()
 	b.ReportMetric(2*float64(m)*float64(n)*float64(k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}
+
+// benchExperts goes round the experts of a layer like Qwen3-30B-A3B's, with an
+// eighth of its experts; bytes are those of the experts in use.
+func benchExperts(b *testing.B, open Opener, rows int) {
+	p := open2(b, open)
+	const e, k, h, n = 16, 8, 2048, 768
+	m := p.mixture(tensor.BF16, rows, e, k, h, n, func(int) []int32 { return p.chosen(e, k) })
+	d, act := p.dev, p.dev.b.ActType()
+	pairs := rows * k
+	a := kernels.ExpertsArgs{
+		Dst: d.upload(act, tensor.Of(rows, h), m.init), X: m.x.dev, Weights: m.w.dev,
+		GateUp: m.gateUp.dev, Down: m.down.dev, Experts: e, Inter: n,
+		Scratch: kernels.ExpertsScratch{
+			Hidden: d.tensor(act, tensor.Of(pairs, 2*n)), Gated: d.tensor(act, tensor.Of(pairs, n)),
+			Out: d.tensor(tensor.F32, tensor.Of(pairs, h)), Order: d.tensor(tensor.I32, tensor.Of(kernels.ExpertsOrder(rows, k, e))),
+		},
+	}
+	var ids []tensor.Tensor
+	used := map[int32]bool{}
+	for range 8 { // so that a single row meets all experts
+		var v []int32
+		for range rows {
+			v = append(v, p.chosen(e, k)...)
+		}
+		for _, id := range v {
+			used[id] = true
+		}
+		ids = append(ids, d.uploadInts(tensor.Of(rows, k), v))
+	}
+	active := len(used)
+	if rows == 1 {
+		active = k
+	}
+	i := 0
+	b.SetBytes(int64(active * 3 * h * n * 2))
+	for b.Loop() {
+		a.IDs = ids[i%len(ids)]
+		d.ops.(kernels.MoEOps).Experts(a)
+		d.sync()
+		i++
+	}
+	b.ReportMetric(6*float64(pairs)*h*n*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
 func benchAttention(b *testing.B, open Opener, rows, ctx int) {
