@@ -285,12 +285,3 @@ func (m *Machine) deliver(f *armed, dst, src []byte, hold func([]byte)) {
 		copy(dst, src)
 	}
 }
-
-// data says whether a fault changes bytes.
-func (a *armed) data() bool {
-	switch a.Kind {
-	case Zeros, Stale, BitFlip, Shift, Partial, Garbage, DriverLies:
-		return true
-	}
-	return false
-}

@@ -405,8 +405,13 @@ func TestFaultFromJSON(t *testing.T) {
 		t.Error("an unknown field of a fault was taken")
 	}
 	for _, bad := range []Fault{
-		{Kind: "odd"}, {Kind: Zeros, To: 2}, {Kind: Zeros, From: -3}, {Kind: Lost, Device: Host}, {Kind: Zeros, Paths: []Path{"air"}},
-		{Kind: Zeros, Every: -1}, {Kind: UnknownCapability, Capability: "x"},
+		{Kind: "odd"},
+		{Kind: Zeros, To: 2},
+		{Kind: Zeros, From: -3},
+		{Kind: Lost, Device: Host},
+		{Kind: Zeros, Paths: []Path{"air"}},
+		{Kind: Zeros, Every: -1},
+		{Kind: UnknownCapability, Capability: "x"},
 	} {
 		if bad.check(2) == nil {
 			t.Errorf("%+v was taken", bad)

@@ -228,7 +228,7 @@ func (m *Machine) runKernel(s *stream, w *op, overhead time.Duration) bool {
 	m.launch++
 	v := &view{m: m, g: g, id: m.launch, peers: g.peers, factor: 1}
 	for _, a := range m.faults {
-		v.shadow = v.shadow || v.peers != 0 && (a.on(PeerKernel, a.From, a.To))
+		v.shadow = v.shadow || v.peers != 0 && a.on(PeerKernel, a.From, a.To)
 	}
 	cfg := ptx.Config{Grid: w.grid, Block: w.block, SharedBytes: w.shared, Symbols: f.symbols}
 	opts := ptx.Options{Workers: m.opts.Workers, Checks: m.opts.Checks}
