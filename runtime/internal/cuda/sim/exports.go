@@ -251,7 +251,7 @@ func simHostAlloc(c C.uintptr_t, p *unsafe.Pointer, n C.size_t) C.int {
 		return C.int(r)
 	}
 	b, r := g.HostAlloc(int64(n))
-	*p = unsafe.Pointer(unsafe.SliceData(b)) // outside the Go heap
+	*p = unsafe.Pointer(unsafe.SliceData(b)) // p is a Go variable: see package cuda
 	return C.int(r)
 }
 

@@ -8,9 +8,9 @@ import (
 
 // pinned is host memory the driver knows: allocated by it or registered with it.
 type pinned struct {
-	base    uint64
-	data    []byte
-	backing []byte // nil: registered, not ours
+	base uint64
+	data []byte
+	ours bool // allocated here, not registered
 }
 
 // pinnedSet is the pinned memory by address. Kernels read it without the lock.
@@ -59,25 +59,21 @@ func (s *pinnedSet) add(p pinned) {
 	s.list.Store(&l)
 }
 
-func (s *pinnedSet) remove(base uint64) (pinned, bool) {
+func (s *pinnedSet) remove(base uint64) {
 	var rest []pinned
-	var gone pinned
-	found := false
 	for _, p := range s.all() {
-		if p.base == base {
-			gone, found = p, true
-			continue
+		if p.base != base {
+			rest = append(rest, p)
 		}
-		rest = append(rest, p)
 	}
 	s.list.Store(&rest)
-	return gone, found
 }
 
 func hostAddr(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 // HostAlloc is cuMemHostAlloc: pinned memory that every device reaches, also
-// kernels, at its host address. It lies outside the Go heap.
+// kernels, at its host address. It is Go's: who still holds it when it was
+// freed, or the machine closed, reads what was there.
 func (g *GPU) HostAlloc(n int64) ([]byte, Result) {
 	m := g.m
 	m.mu.Lock()
@@ -88,16 +84,15 @@ func (g *GPU) HostAlloc(n int64) ([]byte, Result) {
 	if n <= 0 {
 		return nil, InvalidValue
 	}
-	if n > 1<<44 {
+	if n > 1<<38 {
 		return nil, OutOfMemory
 	}
-	b, err := newBacking((n + 4095) &^ 4095)
-	if err != nil {
-		m.report(g, OutOfMemory, err.Error())
-		return nil, OutOfMemory
-	}
-	m.host.add(pinned{base: hostAddr(b), data: b[:n:n], backing: b})
-	return b[:n:n], Success
+	const page = 4096
+	b := make([]byte, n+page)
+	skip := int64(-hostAddr(b) % page)
+	b = b[skip : skip+n : skip+n]
+	m.host.add(pinned{base: hostAddr(b), data: b, ours: true})
+	return b, Success
 }
 
 // HostFree is cuMemFreeHost: it waits for all work, which may use the memory.
@@ -133,7 +128,7 @@ func (m *Machine) unpin(g *GPU, addr uint64, registered bool, missing Result) Re
 		return r
 	}
 	p, ok := m.host.find(addr)
-	if !ok || p.base != addr || (p.backing == nil) != registered {
+	if !ok || p.base != addr || p.ours == registered {
 		return missing
 	}
 	for _, d := range m.gpus {
@@ -145,8 +140,5 @@ func (m *Machine) unpin(g *GPU, addr uint64, registered bool, missing Result) Re
 		m.wait()
 	}
 	m.host.remove(addr)
-	if p.backing != nil {
-		freeBacking(p.backing)
-	}
 	return Success
 }

@@ -164,12 +164,7 @@ func (m *Machine) Close() error {
 	for _, g := range m.gpus {
 		g.mem.clear()
 	}
-	for _, p := range m.host.all() {
-		m.host.remove(p.base)
-		if p.backing != nil {
-			freeBacking(p.backing)
-		}
-	}
+	m.host.list.Store(nil)
 	m.active, m.streams = nil, map[uint64]*stream{}
 	return nil
 }
