@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -284,12 +285,39 @@ func properties(ordinal int, facts Facts) (Properties, error) {
 	p.PCI = fmt.Sprintf("%04x:%02x:%02x.0", domain, bus, slot)
 	f := facts.Device(p.UUID)
 	p.FreeBytes, p.NUMANode, p.PCIeGen, p.PCIeWidth, p.BAR1Bytes = f.FreeBytes, f.NUMANode, f.PCIeGen, f.PCIeWidth, f.BAR1Bytes
+	if p.FreeBytes == 0 {
+		p.FreeBytes = freeBytes(dev)
+	}
 	if p.MemoryGBps = f.MemoryGBps; p.MemoryGBps == 0 {
 		// Two transfers a clock, whatever the kind of memory: the driver gives
 		// the clock in that measure.
 		p.MemoryGBps = 2 * float64(p.MemoryClockKHz) * float64(p.BusWidthBits) / 8 / 1e6
 	}
 	return p, nil
+}
+
+// freeBytes asks the driver itself, which needs a context: only where the
+// management library does not know. 0: unknown.
+func freeBytes(dev cu.Device) int64 {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c, err := dev.RetainPrimaryCtx()
+	if err != nil {
+		return 0
+	}
+	// Nothing depends on either: a context that stays costs memory only.
+	defer func() {
+		_ = cu.SetCurrentContext(cu.CUContext{})
+		_ = dev.ReleasePrimaryCtx()
+	}()
+	if err := cu.SetCurrentContext(c); err != nil {
+		return 0
+	}
+	free, _, err := cu.MemInfo()
+	if err != nil {
+		return 0
+	}
+	return free
 }
 
 // link asks about one directed pair of driver's numbers. seenAs is from's

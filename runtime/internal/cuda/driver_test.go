@@ -88,7 +88,7 @@ func TestProperties(t *testing.T) {
 	}
 	want := Properties{
 		Name: "Stub GPU", UUID: "GPU-22000000-0000-0000-0000-000000000000", PCI: "0000:40:00.0",
-		Major: 12, SMs: 170, TotalBytes: 1 << 30, ClockKHz: 2407000, MemoryClockKHz: 14001000, BusWidthBits: 512,
+		Major: 12, SMs: 170, TotalBytes: 1 << 30, FreeBytes: 1 << 29, ClockKHz: 2407000, MemoryClockKHz: 14001000, BusWidthBits: 512,
 		SharedPerBlockOptin: 101376, NUMANode: -1, MemoryGBps: 1792.128,
 	}
 	if got[1] != want {
