@@ -47,8 +47,12 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 			log.Debug().Err(err).Msg("no GPUs")
 		case errors.Is(err, cuda.ErrNoDriver) && named:
 			return nil, fmt.Errorf("device map %s: %w", f.deviceMap, err)
+		case err != nil && auto && f.simulate == "":
+			return nil, fmt.Errorf("%w (--device-map cpu does without GPUs)", err)
 		case err != nil:
 			return nil, err
+		case strings.HasPrefix(d.gpus.Note(), "CUDA_VISIBLE_DEVICES"):
+			log.Warn().Msg(d.gpus.Note())
 		}
 	}
 	known := []string{device.ID{Kind: device.CPU}.String()}

@@ -133,6 +133,17 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// Driver is the driver's own version ("570.86.10"; "" unknown) and that of the
+// CUDA it speaks ("12.8").
+func (s *System) Driver() (version, api string) {
+	n, version := s.driver.Version()
+	return version, fmt.Sprintf("%d.%d", n/1000, n%1000/10)
+}
+
+// Note says, for people, why there are fewer GPUs than one might expect; "" when
+// there is nothing to say.
+func (s *System) Note() string { return s.driver.Note() }
+
 // Infos describes every GPU, without opening any.
 func (s *System) Infos() []device.Info {
 	var all []device.Info
