@@ -107,13 +107,7 @@ func Open(o Options) (_ *System, err error) {
 }
 
 func simulate(o Options) (*sim.Machine, error) {
-	var spec sim.Spec
-	var err error
-	if strings.ContainsAny(o.Simulate, "/.") || isFile(o.Simulate) {
-		spec, err = sim.Read(o.Simulate)
-	} else {
-		spec, err = sim.Preset(o.Simulate)
-	}
+	spec, err := readSpec(o.Simulate)
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s: %w", o.Simulate, err)
 	}
