@@ -57,7 +57,33 @@ func PlanInput(m models.Model, ck *loader.Checkpoint, backends []kernels.Backend
 // Measure sizes a model for the planner on each place: what loading would
 // take, without reading weights. ck may be nil when o.Stored is set.
 func Measure(m models.Model, ck *loader.Checkpoint, places []Place, o PlanOptions) (devicemap.Input, error) {
-	c := m.Config()
+	return NewSizer(m, ck).Input(places, o)
+}
+
+// Sizer measures a model as often as there are plans to compare, and each
+// layout and format only once.
+type Sizer struct {
+	m     models.Model
+	ck    *loader.Checkpoint
+	known map[sizing]devicemap.Device
+}
+
+// sizing is what sizes depend on.
+type sizing struct {
+	layout            kernels.Layout
+	format            kernels.Format
+	stored            tensor.DType
+	tokens, logitRows int
+}
+
+// NewSizer measures nothing yet.
+func NewSizer(m models.Model, ck *loader.Checkpoint) *Sizer {
+	return &Sizer{m: m, ck: ck, known: map[sizing]devicemap.Device{}}
+}
+
+// Input is Measure.
+func (z *Sizer) Input(places []Place, o PlanOptions) (devicemap.Input, error) {
+	c := z.m.Config()
 	if o.MaxSeqs == 0 {
 		o.MaxSeqs = 32
 	}
@@ -72,8 +98,8 @@ func Measure(m models.Model, ck *loader.Checkpoint, places []Place, o PlanOption
 	const logitsBytes = 64 << 20
 	in.MaxLogits = min(in.MaxTokens, max(o.MaxSeqs, 64, logitsBytes/(4*c.VocabSize)))
 	dtype := func(t models.TensorSpec) (tensor.DType, error) {
-		if ck != nil {
-			if stored, ok := ck.Tensor(t.Name); ok {
+		if z.ck != nil {
+			if stored, ok := z.ck.Tensor(t.Name); ok {
 				return stored.DType, nil
 			}
 		}
@@ -86,15 +112,15 @@ func Measure(m models.Model, ck *loader.Checkpoint, places []Place, o PlanOption
 	if context == 0 {
 		context = c.MaxPositions
 	}
-	measured := map[kernels.Layout]devicemap.Device{}
 	for _, p := range places {
-		d, ok := measured[p.Layout]
+		key := sizing{p.Layout, o.Format, o.Stored, in.MaxTokens, in.MaxLogits}
+		d, ok := z.known[key]
 		if !ok {
 			var err error
-			if d, err = measure(m, dtype, p.Layout, &in, o.Format); err != nil {
+			if d, err = measure(z.m, dtype, p.Layout, &in, o.Format); err != nil {
 				return in, err
 			}
-			measured[p.Layout] = d
+			z.known[key] = d
 		}
 		sizes := d
 		d = p.Device

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"infer/runtime/device"
+	"infer/runtime/devicemap"
+)
+
+// suggestion is a way to make a model fit that does not.
+type suggestion struct {
+	Flags string `json:"flags"` // to add, or to give instead
+	What  string `json:"what"`
+	// Set is Flags taken apart: flag without dashes, and value.
+	Set [][2]string `json:"-"`
+}
+
+// attempt is a suggestion that has not been tried yet.
+type attempt struct {
+	what   string
+	flags  [][2]string
+	change func(r *request) error
+}
+
+// wanted is how many suggestions there are.
+const wanted = 3
+
+// suggest finds the cheapest ways to make the request fit. Each has been
+// planned: when followed, it fits. Cheapest is what costs quality and money
+// least: a shorter context or smaller batch, weights in fewer bits, memory
+// that is there but not allowed, a GPU more.
+func suggest(r *request) []suggestion {
+	var found []suggestion
+	// Of each group the first that fits: its attempts go from little to much.
+	for _, group := range r.attempts() {
+		for _, a := range group {
+			try := *r
+			try.places = slices.Clone(r.places)
+			if a.change(&try) != nil {
+				continue
+			}
+			if _, _, err := try.plan(); err != nil {
+				continue
+			}
+			s := suggestion{What: a.what, Set: a.flags}
+			for _, f := range a.flags {
+				s.Flags += " --" + f[0] + " " + f[1]
+			}
+			s.Flags = strings.TrimSpace(s.Flags)
+			found = append(found, s)
+			break
+		}
+		if len(found) == wanted {
+			break
+		}
+	}
+	return found
+}
+
+// attempts by group, the cheapest group first.
+func (r *request) attempts() [][]attempt {
+	groups := [][]attempt{r.shorter(nil), r.smallerBatch(), r.fewerBits("q8"), r.fewerBits("q4"), r.allowed()}
+	for count := 1; count <= 16; count *= 2 {
+		groups = append(groups, r.moreGPUs(count))
+	}
+	return append(groups, r.shorter(r.fewerBits("q4")))
+}
+
+// shorter contexts, beside other changes.
+func (r *request) shorter(with []attempt) []attempt {
+	context := r.flags.ctx
+	if context == 0 {
+		return nil // it is cut to what fits by itself
+	}
+	var list []attempt
+	for n := context / 2; n >= 256; n /= 2 {
+		n := n
+		a := attempt{
+			what:  fmt.Sprintf("a context of %d tokens instead of %d", n, context),
+			flags: [][2]string{{"ctx", fmt.Sprint(n)}},
+			change: func(r *request) error {
+				r.flags.ctx = n
+				return nil
+			},
+		}
+		for _, w := range with {
+			own := a.change
+			a.what += ", and " + w.what
+			a.flags = append(slices.Clone(w.flags), a.flags...)
+			a.change = func(r *request) error { return errors.Join(own(r), w.change(r)) }
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func (r *request) smallerBatch() []attempt {
+	var list []attempt
+	for n := r.batch / 2; n >= 1; n /= 2 {
+		list = append(list, attempt{
+			what:   fmt.Sprintf("room for %s instead of %d", plural(n, "sequence"), r.batch),
+			flags:  [][2]string{{"batch", fmt.Sprint(n)}},
+			change: func(r *request) error { r.batch = n; return nil },
+		})
+	}
+	return list
+}
+
+func (r *request) fewerBits(format string) []attempt {
+	if now := r.flags.quantize; now == format || now == "q4" || len(r.places) == 0 {
+		return nil
+	}
+	return []attempt{{
+		what:   fmt.Sprintf("weights in %s bits", format[1:]),
+		flags:  [][2]string{{"quantize", format}},
+		change: func(r *request) error { r.flags.quantize = format; return nil },
+	}}
+}
+
+// allowed lifts limits of the user's own.
+func (r *request) allowed() []attempt {
+	if r.flags.maxMemory == "" {
+		return nil
+	}
+	var list []attempt
+	for _, entry := range strings.Split(r.flags.maxMemory, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		for _, p := range r.places {
+			if p.Info.ID.String() != name || p.Info.FreeBytes == 0 {
+				continue
+			}
+			var rest []string
+			for _, other := range strings.Split(r.flags.maxMemory, ",") {
+				if !strings.HasPrefix(strings.TrimSpace(other), name+"=") {
+					rest = append(rest, strings.TrimSpace(other))
+				}
+			}
+			free := p.Info.FreeBytes - p.Info.FreeBytes/8
+			limits := strings.Join(append(rest, fmt.Sprintf("%s=%dMiB", name, free>>20)), ",")
+			list = append(list, attempt{
+				what:   fmt.Sprintf("more of %s's memory, which has %s", name, size(p.Info.FreeBytes)),
+				flags:  [][2]string{{"max-memory", limits}},
+				change: func(r *request) error { r.flags.maxMemory = limits; return nil },
+			})
+		}
+	}
+	return list
+}
+
+// kinds of GPU to suggest, beside what is there: common ones, by memory.
+var kinds = []string{
+	"RTX-3060", "RTX-4060-Ti", "RTX-4090", "RTX-5090", "RTX-6000-Ada", "RTX-PRO-6000", "H200", "B200",
+}
+
+// moreGPUs adds so many of the kind that is there, or of a common one.
+func (r *request) moreGPUs(count int) []attempt {
+	here := gpuNames(r.places)
+	names := slices.Clone(kinds)
+	if len(here) > 0 {
+		names = slices.Insert(names, 0, short(here[len(here)-1]))
+	}
+	var list []attempt
+	for _, name := range slices.Compact(names) {
+		machine := fmt.Sprintf("%dx%s", count, name)
+		if base := r.machineText(here); base != "" {
+			machine = base + "," + machine
+		}
+		what := fmt.Sprintf("%d more %s", count, strings.ReplaceAll(name, "-", " "))
+		list = append(list, attempt{
+			what:  what,
+			flags: [][2]string{{"gpus", machine}},
+			change: func(r *request) error {
+				if len(r.flags.deviceMap) > 0 && r.flags.deviceMap != "auto" {
+					return errors.New("the map is fixed")
+				}
+				return r.use(machine)
+			},
+		})
+	}
+	return list
+}
+
+// machineText is the GPUs that are there, as --gpus takes them.
+func (r *request) machineText(here []string) string {
+	if r.machine != "" {
+		return r.machine
+	}
+	var parts []string
+	for i := 0; i < len(here); {
+		n := i
+		for n < len(here) && here[n] == here[i] {
+			n++
+		}
+		parts = append(parts, fmt.Sprintf("%dx%s", n-i, short(here[i])))
+		i = n
+	}
+	return strings.Join(parts, ",")
+}
+
+// short is a GPU's name as people write it: "RTX-4090".
+func short(name string) string {
+	for _, w := range []string{"NVIDIA ", "GeForce ", "Tesla "} {
+		name = strings.TrimPrefix(name, w)
+	}
+	return strings.ReplaceAll(name, " ", "-")
+}
+
+// use makes the request one for another machine, with the same CPU.
+func (r *request) use(machine string) error {
+	w, err := describe(machine, &r.flags)
+	if err != nil {
+		return err
+	}
+	for _, p := range r.places {
+		if p.Info.ID.Kind == device.CPU {
+			w.places[len(w.places)-1] = p
+			break
+		}
+	}
+	r.machine, r.whatIf = machine, w
+	return nil
+}
+
+// explain adds the ways to make it fit to an error that says it does not.
+func (r *request) explain(err error) error {
+	if !errors.Is(err, devicemap.ErrDoesNotFit) {
+		return err
+	}
+	ways := suggest(r)
+	if len(ways) == 0 {
+		return err
+	}
+	var b strings.Builder
+	for _, s := range ways {
+		fmt.Fprintf(&b, "\n  %s   (%s)", s.Flags, s.What)
+	}
+	return fmt.Errorf("%w\nWays to make it fit, the cheapest first:%s", err, b.String())
+}
