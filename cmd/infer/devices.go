@@ -10,7 +10,6 @@ import (
 
 	"infer/runtime/device"
 	"infer/runtime/devicemap"
-	"infer/runtime/engine"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/cuda"
@@ -38,7 +37,8 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 		}
 	}()
 	named := strings.Contains(f.deviceMap, string(device.CUDA))
-	if auto := f.deviceMap == "" || f.deviceMap == "auto"; auto || named || f.simulate != "" {
+	open := f.deviceMap == "" || f.deviceMap == "auto" || named || f.simulate != "" || f.mapsModules()
+	if open {
 		d.gpus, err = cuda.Open(cuda.Options{
 			Simulate: f.simulate, Precision: cuda.Precision(f.precision), MemoryLimit: gpuLimits(limits),
 		})
@@ -87,24 +87,18 @@ func gpuLimits(limits map[string]int64) map[int]int64 {
 	return byIndex
 }
 
-// places are the devices as the planner wants them. What the user has limited
-// needs no reserve.
-func (d *devices) places(limits map[string]int64, precision string) []engine.Place {
-	var all []engine.Place
+// whatIf is the devices as the planner wants them.
+func (d *devices) whatIf(f *computeFlags) whatIf {
+	var w whatIf
 	if d.gpus != nil {
-		for _, info := range d.gpus.Infos() {
-			p := engine.Place{Layout: cuda.Precision(precision).Layout()}
-			p.Info, p.GBps = info, info.GPU.MemoryGBps
-			all = append(all, p)
+		infos := d.gpus.Infos()
+		for _, info := range infos {
+			w.places = append(w.places, gpuPlace(info, f))
 		}
+		w.links = hops(infos, d.gpus.Links())
 	}
-	all = append(all, engine.PlaceOf(d.cpu))
-	for i := range all {
-		if limits[all[i].Info.ID.String()] > 0 {
-			all[i].Reserve = 0
-		}
-	}
-	return all
+	w.places = append(w.places, cpuPlace(d.cpu.Device().Info(), f))
+	return w
 }
 
 // open opens the backends that a plan names.

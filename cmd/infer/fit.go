@@ -21,6 +21,7 @@ type suggestion struct {
 // attempt is a suggestion that has not been tried yet.
 type attempt struct {
 	what   string
+	kind   string // of GPU, if it adds some
 	flags  [][2]string
 	change func(r *request) error
 }
@@ -34,12 +35,16 @@ const wanted = 3
 // that is there but not allowed, a GPU more.
 func suggest(r *request) []suggestion {
 	var found []suggestion
+	var kindsFound []string // more of the same is no further way
 	// Of each group the first that fits: its attempts go from little to much.
 	for _, group := range r.attempts() {
 		for _, a := range group {
 			try := *r
 			try.places = slices.Clone(r.places)
-			if a.change(&try) != nil {
+			if try.flags.ctx == 0 { // a context of a few tokens is no way out
+				try.flags.ctx = min(devicemap.PlanContext, r.model.Config().MaxPositions)
+			}
+			if a.kind != "" && slices.Contains(kindsFound, a.kind) || a.change(&try) != nil {
 				continue
 			}
 			if _, _, err := try.plan(); err != nil {
@@ -50,7 +55,7 @@ func suggest(r *request) []suggestion {
 				s.Flags += " --" + f[0] + " " + f[1]
 			}
 			s.Flags = strings.TrimSpace(s.Flags)
-			found = append(found, s)
+			found, kindsFound = append(found, s), append(kindsFound, a.kind)
 			break
 		}
 		if len(found) == wanted {
@@ -65,6 +70,9 @@ func (r *request) attempts() [][]attempt {
 	groups := [][]attempt{r.shorter(nil), r.smallerBatch(), r.fewerBits("q8"), r.fewerBits("q4"), r.allowed()}
 	for count := 1; count <= 16; count *= 2 {
 		groups = append(groups, r.moreGPUs(count))
+		if count == 1 {
+			groups = append(groups, r.moreRAM())
+		}
 	}
 	return append(groups, r.shorter(r.fewerBits("q4")))
 }
@@ -129,7 +137,7 @@ func (r *request) allowed() []attempt {
 	for _, entry := range strings.Split(r.flags.maxMemory, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		for _, p := range r.places {
-			if p.Info.ID.String() != name || p.Info.FreeBytes == 0 {
+			if p.Info.ID.String() != name || p.Info.TotalBytes == 0 {
 				continue
 			}
 			var rest []string
@@ -138,10 +146,10 @@ func (r *request) allowed() []attempt {
 					rest = append(rest, strings.TrimSpace(other))
 				}
 			}
-			free := p.Info.FreeBytes - p.Info.FreeBytes/8
+			free := p.Info.TotalBytes - p.Info.TotalBytes/8
 			limits := strings.Join(append(rest, fmt.Sprintf("%s=%dMiB", name, free>>20)), ",")
 			list = append(list, attempt{
-				what:   fmt.Sprintf("more of %s's memory, which has %s", name, size(p.Info.FreeBytes)),
+				what:   fmt.Sprintf("more of %s's memory, which has %s", name, size(p.Info.TotalBytes)),
 				flags:  [][2]string{{"max-memory", limits}},
 				change: func(r *request) error { r.flags.maxMemory = limits; return nil },
 			})
@@ -164,16 +172,17 @@ func (r *request) moreGPUs(count int) []attempt {
 	}
 	var list []attempt
 	for _, name := range slices.Compact(names) {
-		machine := fmt.Sprintf("%dx%s", count, name)
-		if base := r.machineText(here); base != "" {
-			machine = base + "," + machine
+		all := slices.Clone(here)
+		for range count {
+			all = append(all, name)
 		}
-		what := fmt.Sprintf("%d more %s", count, strings.ReplaceAll(name, "-", " "))
+		machine := machineText(all)
 		list = append(list, attempt{
-			what:  what,
+			what:  fmt.Sprintf("%d more %s", count, strings.ReplaceAll(name, "-", " ")),
+			kind:  name,
 			flags: [][2]string{{"gpus", machine}},
 			change: func(r *request) error {
-				if len(r.flags.deviceMap) > 0 && r.flags.deviceMap != "auto" {
+				if r.flags.deviceMap != "" && r.flags.deviceMap != "auto" {
 					return errors.New("the map is fixed")
 				}
 				return r.use(machine)
@@ -183,18 +192,34 @@ func (r *request) moreGPUs(count int) []attempt {
 	return list
 }
 
-// machineText is the GPUs that are there, as --gpus takes them.
-func (r *request) machineText(here []string) string {
-	if r.machine != "" {
-		return r.machine
+// moreRAM gives the CPU more memory, on a machine that need not exist.
+func (r *request) moreRAM() []attempt {
+	var list []attempt
+	for gib := 32; gib <= 2048 && r.imagined; gib *= 2 {
+		limit := fmt.Sprintf("cpu=%dGiB", gib)
+		for _, other := range strings.Split(r.flags.maxMemory, ",") {
+			if other = strings.TrimSpace(other); other != "" && !strings.HasPrefix(other, "cpu=") {
+				limit += "," + other
+			}
+		}
+		list = append(list, attempt{
+			what:   fmt.Sprintf("%d GiB of memory for the CPU", gib),
+			flags:  [][2]string{{"max-memory", limit}},
+			change: func(r *request) error { r.flags.maxMemory = limit; return nil },
+		})
 	}
+	return list
+}
+
+// machineText is GPUs as --gpus takes them.
+func machineText(names []string) string {
 	var parts []string
-	for i := 0; i < len(here); {
+	for i := 0; i < len(names); {
 		n := i
-		for n < len(here) && here[n] == here[i] {
+		for n < len(names) && short(names[n]) == short(names[i]) {
 			n++
 		}
-		parts = append(parts, fmt.Sprintf("%dx%s", n-i, short(here[i])))
+		parts = append(parts, fmt.Sprintf("%dx%s", n-i, short(names[i])))
 		i = n
 	}
 	return strings.Join(parts, ",")

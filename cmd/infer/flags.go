@@ -21,6 +21,8 @@ type computeFlags struct {
 	deviceMap string
 	simulate  string
 	maxMemory string
+	reserve   string
+	gpuLayers int
 	ctx       int
 	maxSeqs   int
 	threads   int
@@ -37,9 +39,11 @@ func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers; bf16: activations in bfloat16 on GPUs, faster still")
 	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored; q8 or q4, smaller and faster")
 	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
-	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, cuda:0, or like cuda:0=0-11,cuda:1=12-20,cpu=21-")
+	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, cuda:0, like cuda:0=0-11,cuda:1=12-20,cpu=21-, or a JSON file of modules")
 	flags.StringVar(&f.simulate, "simulate", "", "simulate GPUs instead of using this machine's: like 2xRTX-5090 or unknown-arch, or a topology file")
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cuda:0=20GiB,cpu=8GiB (default: what is free)")
+	flags.StringVar(&f.reserve, "reserve", "", "memory to leave free on every device, like 1GiB, or on each, like cuda:0=2GiB (default: a little, and an eighth of the CPU's)")
+	flags.IntVar(&f.gpuLayers, "gpu-layers", -1, "layers that run on GPUs, the others on the CPU (default: as is fastest)")
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
@@ -73,6 +77,8 @@ func (f *computeFlags) check() error {
 		return err
 	}
 	switch {
+	case f.gpuLayers < -1:
+		return usagef("--gpu-layers %d: must not be negative", f.gpuLayers)
 	case f.ctx < 0:
 		return usagef("--ctx %d: must not be negative", f.ctx)
 	case f.maxSeqs < 1:

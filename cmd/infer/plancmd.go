@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ type planOptions struct {
 }
 
 func plan(cmd *cobra.Command, model string, f *computeFlags, o *planOptions) error {
-	if err := f.checkPlanned(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	if o.batch < 0 {
@@ -89,9 +88,12 @@ func (r *request) find(cmd *cobra.Command, gpus string) error {
 	}
 	switch machine {
 	case "":
-		w, err := thisMachine(cmd, &r.flags)
-		r.whatIf = w
-		return err
+		d, err := openDevices(&r.flags, commandLogger(cmd))
+		if err != nil {
+			return err
+		}
+		r.whatIf = d.whatIf(&r.flags)
+		return d.close()
 	case "none":
 		return r.useCPU()
 	}
@@ -174,29 +176,12 @@ func plannedStages(p devicemap.Plan) []plannedStage {
 	return out
 }
 
-// checkPlanned is check for a plan, which may be of what is not computed yet.
-func (f *computeFlags) checkPlanned() error {
-	c := *f
-	if c.quantize == "q8" || c.quantize == "q4" {
-		c.quantize = "none"
-	}
-	if err := c.check(); err != nil {
-		return err
-	}
-	if f.gpuLayers < -1 {
-		return usagef("--gpu-layers %d: must not be negative", f.gpuLayers)
-	}
-	return nil
-}
-
 // useCPU makes the request one for this machine's CPU alone.
 func (r *request) useCPU() error {
 	place, err := cpuHere(&r.flags)
 	if err != nil {
 		return err
 	}
-	r.whatIf = whatIf{places: []engine.Place{place}}
+	r.whatIf = whatIf{places: []engine.Place{place}, imagined: true}
 	return nil
 }
-
-var _ = fmt.Sprint

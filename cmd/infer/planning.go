@@ -24,7 +24,7 @@ import (
 type request struct {
 	model   models.Model
 	sizes   *engine.Sizer
-	stored  tensor.DType       // of weights that are not here
+	stored  tensor.DType // of weights that are not here
 	flags   computeFlags
 	batch   int    // sequences of the whole context that must fit; 0: one
 	machine string // of --gpus; "": places are this machine's
@@ -66,11 +66,16 @@ func (f *computeFlags) parts(c models.Config) ([]devicemap.Part, error) {
 
 const maxMapFile = 8 << 20
 
+// mapsModules tells whether --device-map is JSON.
+func (f *computeFlags) mapsModules() bool {
+	return strings.HasPrefix(strings.TrimSpace(f.deviceMap), "{") || strings.HasSuffix(f.deviceMap, ".json")
+}
+
 // plan makes the plan, and the input that it comes of.
 func (r *request) plan() (devicemap.Plan, devicemap.Input, error) {
 	var none devicemap.Input
 	places := append([]engine.Place(nil), r.places...)
-	if err := r.flags.limit(places); err != nil {
+	if err := r.flags.limit(places, r.imagined); err != nil {
 		return devicemap.Plan{}, none, err
 	}
 	in, err := r.sizes.Input(places, engine.PlanOptions{

@@ -86,7 +86,7 @@ func printPlan(out io.Writer, r *request, name string, p devicemap.Plan, in devi
 		return err
 	}
 	q := p.Predicted
-	fmt.Fprintf(out, "\nK/V     %d blocks of %d tokens: %d sequences of %d tokens at once\n", p.Blocks, in.BlockSize, p.Blocks*in.BlockSize/max(p.MaxContext, 1), p.MaxContext)
+	fmt.Fprintf(out, "\nK/V     %d blocks of %d tokens: %s of %d tokens at once\n", p.Blocks, in.BlockSize, plural(p.Blocks*in.BlockSize/max(p.MaxContext, 1), "sequence"), p.MaxContext)
 	fmt.Fprintf(out, "decode  %s a token for one sequence; %s for %s, %.0f tokens/s (predicted, %d tokens behind each)\n",
 		seconds(q.Single), seconds(q.TPOT), plural(q.Batch, "sequence"), q.Throughput(), q.Context)
 	fmt.Fprintf(out, "prefill %s to the first token of a prompt of %d\n", seconds(q.TTFT), q.Prompt)

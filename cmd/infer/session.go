@@ -101,30 +101,12 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 			err = errors.Join(err, s.devices.close())
 		}
 	}()
-	limits, err := f.memoryLimits()
-	if err != nil {
-		return nil, err
-	}
-	input, err := engine.Measure(m, ck, s.devices.places(limits, f.precision), engine.PlanOptions{
-		Format: f.format(), MaxContext: f.ctx, MaxSeqs: f.maxSeqs,
-	})
-	if err != nil {
-		return nil, err
+	r := &request{model: m, sizes: engine.NewSizer(m, ck), flags: *f, whatIf: s.devices.whatIf(f)}
+	if s.plan, _, err = r.plan(); err != nil {
+		return nil, r.explain(err)
 	}
 	var bytes int64
 	s.parameters, bytes = measure(m, ck)
-	parts, err := devicemap.Parse(f.deviceMap, s.config.Layers)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	if parts == nil {
-		s.plan, err = devicemap.Auto(input)
-	} else {
-		s.plan, err = devicemap.Fixed(input, parts)
-	}
-	if err != nil {
-		return nil, err
-	}
 
 	if f.ctx == 0 && s.plan.MaxContext < s.config.MaxPositions {
 		o.log.Warn().Strs("why", s.plan.Reasons).Msgf("the context is cut to %d tokens", s.plan.MaxContext)

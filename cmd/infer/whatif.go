@@ -8,7 +8,6 @@ import (
 	"infer/runtime/device"
 	"infer/runtime/devicemap"
 	"infer/runtime/engine"
-	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/cuda"
 	"infer/runtime/tensor"
@@ -25,8 +24,9 @@ const (
 
 // whatIf is a machine to plan for: one that need not exist.
 type whatIf struct {
-	places []engine.Place
-	links  []devicemap.Link
+	places   []engine.Place
+	links    []devicemap.Link
+	imagined bool // the CPU may have more memory than there is here
 }
 
 // describe makes the machine that --gpus or --simulate names, with a CPU whose
@@ -36,7 +36,7 @@ func describe(machine string, f *computeFlags) (whatIf, error) {
 	if err != nil {
 		return whatIf{}, usageError{err}
 	}
-	w := whatIf{links: hops(infos, links)}
+	w := whatIf{links: hops(infos, links), imagined: true}
 	for _, info := range infos {
 		w.places = append(w.places, gpuPlace(info, f))
 	}
@@ -107,7 +107,7 @@ func hops(infos []device.Info, links []device.Link) []devicemap.Link {
 
 // limit applies --max-memory and --reserve. What the user has limited needs no
 // reserve beside, unless one was given.
-func (f *computeFlags) limit(places []engine.Place) error {
+func (f *computeFlags) limit(places []engine.Place, imagined bool) error {
 	var known []string
 	for _, p := range places {
 		known = append(known, p.Info.ID.String())
@@ -139,19 +139,14 @@ func (f *computeFlags) limit(places []engine.Place) error {
 		}
 		return nil
 	}
-	if err := sizes("max-memory", f.maxMemory, func(p *engine.Place, n int64) { p.Limit, p.Reserve = n, 0 }); err != nil {
+	err := sizes("max-memory", f.maxMemory, func(p *engine.Place, n int64) {
+		p.Limit, p.Reserve = n, 0
+		if imagined && p.Info.ID.Kind == device.CPU {
+			p.Info.TotalBytes, p.Info.FreeBytes = n, n
+		}
+	})
+	if err != nil {
 		return err
 	}
 	return sizes("reserve", f.reserve, func(p *engine.Place, n int64) { p.Reserve = n })
-}
-
-// format of the large matrices.
-func (f *computeFlags) format() kernels.Format {
-	switch f.quantize {
-	case "q8":
-		return kernels.Q8
-	case "q4":
-		return kernels.Q4
-	}
-	return kernels.AsStored
 }

@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// planContext is the context that must have K/V when the user asks for as
+	// PlanContext is the context that must have K/V when the user asks for as
 	// much as fits: less is a last resort.
-	planContext = 8192
+	PlanContext = 8192
+	// roomierCost is how much longer a step may take for more K/V.
+	roomierCost = 1.05
 	// maxStates bounds the sets of devices that are all tried; 8 GPUs of 8
 	// kinds and a CPU are 512.
 	maxStates = 600
@@ -34,27 +36,69 @@ func Auto(in Input) (Plan, error) {
 	}
 	tokens := in.context()
 	if in.MaxContext == 0 {
-		tokens = min(tokens, planContext)
+		tokens = min(tokens, PlanContext)
 	}
+	wanted := tokens
 	for {
-		if stages := in.choose(tokens); stages != nil {
-			p := Plan{Stages: stages, Reasons: in.why(stages, tokens)}
-			return in.finish(p)
+		if stages, cost := in.choose(tokens, in.fullSeqs(), inf); stages != nil {
+			reasons := in.why(stages, tokens, in.fullSeqs())
+			if more, t, n := in.roomier(stages, tokens, cost); more != nil {
+				stages, reasons = more, in.why(more, t, n)
+			}
+			return in.finish(Plan{Stages: stages, Reasons: reasons})
 		}
 		if in.MaxContext > 0 || tokens <= in.BlockSize {
-			return Plan{}, in.tooLarge(tokens)
+			return Plan{}, in.tooLarge(wanted)
 		}
 		tokens = max(tokens/2, in.BlockSize)
 	}
 }
 
-// choose gives the stages of the fastest plan with K/V for the sequences that
-// must fit, of so many tokens each; nil when nothing fits.
-func (in *Input) choose(tokens int) []Stage {
-	b := in.builder(tokens)
-	if len(b.devices) == 0 {
-		return nil
+// roomier looks for a plan on more GPUs with K/V for more sequences, or longer
+// ones, where the user has not said how much must fit: for a plan that is on
+// several GPUs anyway, and leaves some out. It may be a little slower.
+func (in *Input) roomier(stages []Stage, tokens int, cost float64) (more []Stage, context, seqs int) {
+	used := Plan{Stages: stages}.Devices()
+	idle := slices.ContainsFunc(in.Devices, func(d Device) bool {
+		room, known := d.room()
+		return !isCPU(d.Info.ID) && !slices.Contains(used, d.Info.ID) && (room > 0 || !known)
+	})
+	if in.FullSeqs > 0 || len(used) < 2 || !idle || slices.ContainsFunc(used, isCPU) {
+		return nil, 0, 0
 	}
+	// What is left when all weights are on GPUs, less what does not come out
+	// even there.
+	var room int64
+	for i := range in.Devices {
+		d := &in.Devices[i]
+		if n, _ := d.room(); !isCPU(d.Info.ID) {
+			room += max(0, n-d.Reserve-d.Workspace-d.Scratch.Last-in.model(d).Layers[0].Weights-in.model(d).Layers[0].Experts)
+		}
+	}
+	d := &in.Devices[in.index(stages[0].Device)]
+	for _, l := range in.model(d).Layers {
+		room -= l.Weights + l.Experts
+	}
+	block := in.kvBlock(d, 0, len(in.Model.Layers))
+	blocks := int((room - in.model(d).ends(true, false) - in.model(d).ends(false, true)) / max(block, 1))
+	context = min(in.context(), blocks*in.BlockSize)
+	seqs = min(blocks/max(in.blocks(context), 1), in.MaxSeqs)
+	if context < tokens || context == tokens && seqs <= 1 {
+		return nil, 0, 0
+	}
+	more, _ = in.choose(context, seqs, cost*roomierCost)
+	return more, context, seqs
+}
+
+// choose gives the stages of the fastest plan with K/V for so many sequences of
+// so many tokens, and the time of its decode step; nil when none fits that
+// takes no longer than limit.
+func (in *Input) choose(tokens, seqs int, limit float64) ([]Stage, float64) {
+	b := in.builder(tokens, seqs)
+	if len(b.devices) == 0 {
+		return nil, inf
+	}
+	b.limit = limit
 	choices, step := b.lightChoices()
 	slices.SortStableFunc(choices, func(x, y choice) int { return cmp.Compare(x.bound, y.bound) })
 	var best []Stage
@@ -68,6 +112,7 @@ func (in *Input) choose(tokens int) []Stage {
 			return false
 		}
 		best, cost, at = stages, t, c.light
+		b.limit = min(b.limit, cost*same)
 		return true
 	}
 	for _, c := range choices {
@@ -76,7 +121,7 @@ func (in *Input) choose(tokens int) []Stage {
 	for step /= 2; step > 0 && at >= 0; step /= 2 { // nearer to the best
 		_ = try(b.choice(at-step)) || try(b.choice(at+step))
 	}
-	return best
+	return best, cost
 }
 
 // solve is the best plan with the experts of layers 0..light on the CPU, and
@@ -85,11 +130,7 @@ func (in *Input) choose(tokens int) []Stage {
 func (b *builder) solve(light int) ([]Stage, float64) {
 	for splits := 1; ; {
 		s := b.search(light, splits)
-		find := s.solveOrders
-		if b.grouped {
-			find = s.solve
-		}
-		runs, c := find()
+		runs, c := s.find(b.grouped)
 		if c == inf {
 			return nil, inf
 		}
@@ -109,6 +150,24 @@ func (b *builder) solve(light int) ([]Stage, float64) {
 		splits = n
 	}
 }
+
+// find solves the problem by all sets of devices, or by orders. A quick order
+// says first what the best cannot be above.
+func (s *search) find(sets bool) ([]run, float64) {
+	if !sets {
+		return s.solveOrders()
+	}
+	quick := s.singles()
+	for _, o := range quick.orders()[:2] {
+		if _, c := quick.solveOrder(o); c < s.limit {
+			s.limit, quick.limit = c*same, c*same
+		}
+	}
+	return s.solve()
+}
+
+// same is how far sums of the same floats in another order may be apart.
+const same = 1 + 1e-9
 
 // fit tells whether every device has room for the stages, to the byte.
 func (b *builder) fit(stages []Stage) bool {
@@ -149,15 +208,17 @@ type builder struct {
 	grouped bool    // every set is tried
 	experts int     // the CPU that may have experts of others; −1: none
 	onCPU   int
-	moe     []int     // of layers 0..j, those with routed experts
-	kv      [][]int64 // [device][layer] bytes of K/V that must fit
+	limit   float64     // plans that take longer are of no interest
+	moe     []int       // of layers 0..j, those with routed experts
+	hop     [][]float64 // [from][to] device
+	kv      [][]int64   // [device][layer] bytes of K/V that must fit
 	dense   [][]float64
 	own     [][]float64 // experts where the layer is
 	away    [][]float64 // experts on the CPU, from this device
 }
 
-func (in *Input) builder(tokens int) *builder {
-	b := &builder{in: in, experts: -1, onCPU: -1}
+func (in *Input) builder(tokens, seqs int) *builder {
+	b := &builder{in: in, experts: -1, onCPU: -1, limit: inf}
 	n := len(in.Model.Layers)
 	if g := in.GPULayers; g != nil {
 		b.onCPU = max(n-*g, 0)
@@ -187,31 +248,37 @@ func (in *Input) builder(tokens int) *builder {
 		}
 	}
 	w := in.decode()
-	blocks := int64(in.blocks(tokens) * in.fullSeqs())
+	blocks := int64(in.blocks(tokens) * seqs)
 	size := len(in.Devices)
 	b.kv, b.dense, b.own, b.away = make([][]int64, size), make([][]float64, size), make([][]float64, size), make([][]float64, size)
 	for _, i := range b.devices {
 		d := &in.Devices[i]
+		back := 0.0
+		if b.experts >= 0 && i != b.experts {
+			e := &in.Devices[b.experts]
+			back = in.hop(d, e, w.rows) + in.hop(e, d, w.rows)
+		}
 		for l := range n {
 			b.kv[i] = append(b.kv[i], blocks*in.kvBlock(d, l, l+1))
 			b.dense[i] = append(b.dense[i], in.dense(d, l, w))
 			b.own[i] = append(b.own[i], in.experts(d, l, w))
 			t := 0.0
-			if b.experts >= 0 && i != b.experts {
-				t = in.away(d, &in.Devices[b.experts], l, w)
+			if b.experts >= 0 && i != b.experts && in.model(d).Layers[l].Experts > 0 {
+				t = in.experts(&in.Devices[b.experts], l, w) + back
 			}
 			b.away[i] = append(b.away[i], t)
 		}
 	}
-	b.group(w)
+	b.measureHops(w.rows)
+	b.group()
 	return b
 }
 
 // group finds devices that are alike. When the sets of them are too many each
 // is alone, and orders are tried.
-func (b *builder) group(w work) {
+func (b *builder) group() {
 	for _, i := range b.devices {
-		at := slices.IndexFunc(b.groups, func(g []int) bool { return b.alike(g[0], i, w.rows) })
+		at := slices.IndexFunc(b.groups, func(g []int) bool { return b.alike(g[0], i) })
 		if at < 0 {
 			b.groups = append(b.groups, []int{i})
 		} else {
@@ -232,27 +299,44 @@ func (b *builder) group(w work) {
 }
 
 // alike tells whether two devices can stand for each other.
-func (b *builder) alike(i, j, rows int) bool {
+func (b *builder) alike(i, j int) bool {
 	x, y := b.in.Devices[i], b.in.Devices[j]
-	if isCPU(x.Info.ID) || isCPU(y.Info.ID) {
-		return false
-	}
-	for _, k := range b.devices {
-		if k == i || k == j {
-			continue
-		}
-		d := &b.in.Devices[k]
-		if b.in.hop(&x, d, rows) != b.in.hop(&y, d, rows) || b.in.hop(d, &x, rows) != b.in.hop(d, &y, rows) {
-			return false
-		}
-	}
-	if b.in.hop(&x, &y, rows) != b.in.hop(&y, &x, rows) {
+	if isCPU(x.Info.ID) || isCPU(y.Info.ID) || b.hop[i][j] != b.hop[j][i] {
 		return false
 	}
 	rx, _ := x.room()
 	ry, _ := y.room()
 	x.Info, y.Info, x.Limit, y.Limit = device.Info{}, device.Info{}, 0, 0
-	return rx == ry && x == y
+	if rx != ry || x != y {
+		return false
+	}
+	for _, k := range b.devices {
+		if k != i && k != j && (b.hop[i][k] != b.hop[j][k] || b.hop[k][i] != b.hop[k][j]) {
+			return false
+		}
+	}
+	return true
+}
+
+// measureHops fills in the time between each two devices.
+func (b *builder) measureHops(rows int) {
+	in := b.in
+	type pair struct{ from, to device.ID }
+	links := make(map[pair]*Link, len(in.Links))
+	for i := range in.Links {
+		l := &in.Links[i]
+		if p := (pair{l.From, l.To}); links[p] == nil {
+			links[p] = l
+		}
+	}
+	b.hop = make([][]float64, len(in.Devices))
+	for _, i := range b.devices {
+		b.hop[i] = make([]float64, len(in.Devices))
+		for _, j := range b.devices {
+			x, y := &in.Devices[i], &in.Devices[j]
+			b.hop[i][j] = in.over(links[pair{x.Info.ID, y.Info.ID}], x, y, rows)
+		}
+	}
 }
 
 // choice is how many leading layers have their experts on the CPU, and a time
@@ -333,14 +417,14 @@ func (b *builder) bound(light int) float64 {
 	if left > 0 {
 		return inf
 	}
-	return fixed * (1 - 1e-9) // sums of floats
+	return fixed / same
 }
 
 // search makes the problem in which the experts of layers 0..light are on the
 // CPU, for so many stages at most.
 func (b *builder) search(light, splits int) *search {
 	in, n := b.in, len(b.in.Model.Layers)
-	s := &search{layers: n, onCPU: b.onCPU}
+	s := &search{layers: n, onCPU: b.onCPU, limit: b.limit}
 	w := in.decode()
 	for _, g := range b.groups {
 		d := &in.Devices[g[0]]
@@ -389,10 +473,11 @@ func (b *builder) search(light, splits int) *search {
 			if to[0] == from[0] && len(to) > 1 {
 				other = to[1]
 			}
-			row = append(row, in.hop(&in.Devices[from[0]], &in.Devices[other], w.rows))
+			row = append(row, b.hop[from[0]][other])
 		}
 		s.hops = append(s.hops, row)
 	}
+	s.bound()
 	return s
 }
 

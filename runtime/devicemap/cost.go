@@ -92,20 +92,26 @@ func (in *Input) head(d *Device, rows int) float64 {
 
 // hop is the time that rows take from one device to another.
 func (in *Input) hop(from, to *Device, rows int) float64 {
+	for i := range in.Links {
+		if l := &in.Links[i]; l.From == from.Info.ID && l.To == to.Info.ID {
+			return in.over(l, from, to, rows)
+		}
+	}
+	return in.over(nil, from, to, rows)
+}
+
+// over is the time of a hop over a link; nil: one that nobody described.
+func (in *Input) over(l *Link, from, to *Device, rows int) float64 {
 	if from.Info.ID == to.Info.ID {
 		return 0
 	}
 	bits := max(from.ActBits, to.ActBits, 16)
 	bytes := float64(rows) * float64(in.Model.Hidden) * float64(bits) / 8
 	g, us := hopGBps, hopUS
-	for i := range in.Links {
-		if l := &in.Links[i]; l.From == from.Info.ID && l.To == to.Info.ID {
-			g, us = l.GBps, l.US
-			break
+	if l != nil {
+		if us = l.US; l.GBps > 0 {
+			g = l.GBps
 		}
-	}
-	if g <= 0 {
-		g = hopGBps
 	}
 	return us*1e-6 + bytes/(g*1e9)
 }
@@ -151,19 +157,28 @@ func (in *Input) behind() int {
 	if in.Context > 0 {
 		return in.Context
 	}
-	return max(in.context()/2, 1)
+	context := in.MaxContext
+	if context == 0 {
+		context = min(in.Model.MaxContext, PlanContext)
+	}
+	return max(context/2, 1)
 }
 
 // predict fills in the plan's times and chooses micro-batches.
 func (in *Input) predict(p *Plan) {
 	w := in.decode()
-	r := Prediction{Batch: w.seqs, Context: w.context}
 	times, hops := in.times(p, w)
+	r := Prediction{Step: sum(times) + sum(hops)}
+	// No more sequences than K/V has room for.
+	w.context = min(w.context, p.MaxContext)
+	w.seqs = min(w.seqs, max(p.Blocks/in.blocks(w.context+1), 1))
+	w.rows = w.seqs
+	r.Batch, r.Context = w.seqs, w.context
+	times, hops = in.times(p, w)
 	for i := range p.Stages {
 		p.Stages[i].Seconds = times[i]
 	}
-	r.Step = sum(times) + sum(hops)
-	r.TPOT, p.MicroBatches = r.Step, 1
+	r.TPOT, p.MicroBatches = sum(times)+sum(hops), 1
 	if n := in.units(p); n > 1 && w.seqs >= 2*n {
 		part := w
 		part.rows = (w.rows + n - 1) / n

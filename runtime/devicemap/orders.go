@@ -50,6 +50,28 @@ func (s *search) orders() [][]int {
 	return all
 }
 
+// singles is the same problem with a class for every device.
+func (s *search) singles() *search {
+	one := &search{layers: s.layers, onCPU: s.onCPU, limit: s.limit, tail: s.tail}
+	var from []int
+	for d, c := range s.classes {
+		for i := range c.ids {
+			alone := c
+			alone.ids = c.ids[i : i+1]
+			one.classes = append(one.classes, alone)
+			from = append(from, d)
+		}
+	}
+	for _, a := range from {
+		row := make([]float64, 0, len(from))
+		for _, b := range from {
+			row = append(row, s.hops[a][b])
+		}
+		one.hops = append(one.hops, row)
+	}
+	return one
+}
+
 // solveOrders is the best of all orders.
 func (s *search) solveOrders() ([]run, float64) {
 	var best []run

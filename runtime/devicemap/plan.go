@@ -95,10 +95,10 @@ type Plan struct {
 // Prediction of speed, from nominal bandwidths and rates: good for choosing
 // between plans, and within a factor of two of what is measured.
 type Prediction struct {
-	Batch   int     `json:"batch"`   // sequences that decode
+	Batch   int     `json:"batch"`   // sequences that decode: no more than K/V has room for
 	Context int     `json:"context"` // tokens that each has behind it
 	Prompt  int     `json:"prompt"`  // tokens of the prompt that TTFT is for
-	Step    float64 `json:"step"`    // seconds of a decode step without micro-batches: what Auto minimises
+	Step    float64 `json:"step"`    // seconds of a decode step of the batch asked for, without micro-batches: what Auto minimises
 	TPOT    float64 `json:"tpot"`    // seconds between a sequence's tokens, with micro-batches
 	Single  float64 `json:"single"`  // the same when one sequence decodes alone
 	TTFT    float64 `json:"ttft"`    // seconds to the first token of a prompt

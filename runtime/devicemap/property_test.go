@@ -111,8 +111,6 @@ func checkPlan(in *Input, p Plan) error {
 	return nil
 }
 
-const same = 1 + 1e-9 // of sums of floats
-
 func TestRandomMachines(t *testing.T) {
 	count := 10_000
 	if testing.Short() {

@@ -7,14 +7,14 @@ import (
 )
 
 // why says in words what the stages came of.
-func (in *Input) why(stages []Stage, tokens int) []string {
+func (in *Input) why(stages []Stage, tokens, seqs int) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	p := Plan{Stages: stages}
 	used := p.Devices()
 	wanted := fmt.Sprintf("K/V for %d tokens", tokens)
-	if n := in.fullSeqs(); n > 1 {
-		wanted = fmt.Sprintf("K/V for %d sequences of %d tokens", n, tokens)
+	if seqs > 1 {
+		wanted = fmt.Sprintf("K/V for %d sequences of %d tokens", seqs, tokens)
 	}
 	gpus := slices.DeleteFunc(in.ids(), isCPU)
 	switch first := used[0]; {
@@ -49,7 +49,7 @@ func (in *Input) why(stages []Stage, tokens int) []string {
 	if len(without) > 0 {
 		say("not used: %s: no memory is reported; --max-memory says what may be used", strings.Join(without, ", "))
 	}
-	if in.MaxContext == 0 && tokens < min(in.context(), planContext) {
+	if in.MaxContext == 0 && tokens < min(in.context(), PlanContext) {
 		say("K/V for no more than %d tokens has room", tokens)
 	}
 	return out

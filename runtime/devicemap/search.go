@@ -87,7 +87,28 @@ type search struct {
 	classes []class
 	hops    [][]float64 // [from][to] class
 	onCPU   int         // layers that the CPU must have; −1: as is best
+	limit   float64     // costs above it are of no interest
+	tail    []float64   // tail[j]: layers j.. take no less
 	window  []int       // scratch: the sliding window's candidates
+}
+
+// bound sets tail: each layer on the device that is fastest for it.
+func (s *search) bound() {
+	n := s.layers
+	s.tail = make([]float64, n+1)
+	for l := n - 1; l >= 0; l-- {
+		least := inf
+		for i := range s.classes {
+			least = min(least, s.classes[i].time[l+1]-s.classes[i].time[l])
+		}
+		s.tail[l] = s.tail[l+1] + least
+	}
+}
+
+// within tells whether a path of this cost for layers 0..j may still be of
+// interest.
+func (s *search) within(cost float64, j int) bool {
+	return cost+s.tail[j]*(1-1e-12) <= s.limit
 }
 
 // run is one device's layers in a found path.
@@ -100,13 +121,12 @@ type run struct {
 func (s *search) begin(out *costs, c *class) {
 	out.v[0], out.hi = inf, 0
 	for j := 1; j < s.layers && c.fits(0, j, first); j++ {
-		if out.v[j] = inf; s.allowed(c, 0, j) {
-			out.v[j] = c.time[j]
+		if out.v[j] = inf; s.allowed(c, 0, j) && s.within(c.time[j], j) {
+			out.v[j], out.hi = c.time[j], j
 		}
-		out.hi = j
 	}
 	n := s.layers
-	if c.fits(0, n, only) && s.allowed(c, 0, n) {
+	if c.fits(0, n, only) && s.allowed(c, 0, n) && s.within(c.time[n]+c.head, n) {
 		for j := out.hi + 1; j < n; j++ {
 			out.v[j] = inf
 		}
@@ -147,9 +167,12 @@ func (s *search) extend(out, m *costs, c *class) {
 		if c.cpu && s.onCPU >= 0 && j < s.layers {
 			continue // the CPU's run is first or last
 		}
-		out.v[j], out.hi = c.time[j]+(m.v[q[0]]-c.time[q[0]]), j
+		v := c.time[j] + (m.v[q[0]] - c.time[q[0]])
 		if j == s.layers {
-			out.v[j] += c.head
+			v += c.head
+		}
+		if s.within(v, j) {
+			out.v[j], out.hi = v, j
 		}
 	}
 }

@@ -89,7 +89,8 @@ func halves(dim int) int {
 // scratchFor bounds the scratch memory of a step with rows.
 func scratchFor(rows, splits int, h kernels.Heads) int64 {
 	row := splitBytes(splits, h)
-	one := min(int64(rows), fewFlats) * row // a sequence is not divided
+	group := max(1, h.Q/max(1, h.KV))
+	one := min(int64(rows), int64(max(1, fewFlats/group))) * row // a sequence is not divided
 	return max(min(int64(rows)*row, max(scratchBytes, one)), 1) + int64(rows)*int64(h.Q)*int64(h.Dim)*4
 }
 
