@@ -36,6 +36,7 @@ type Config struct {
 	Heads        kernels.Heads
 	MaxPositions int // context length the model was made for, rotary scaling included
 	Tied         bool
+	Windows      []int   // each layer's attention window, 0 for none; nil when no layer has one
 	StopIDs      []int32 // eos_token_id of config.json; generation_config.json may say otherwise
 	// KVLayerBytes per token and layer are 2 × Heads.KV × Heads.Dim elements.
 

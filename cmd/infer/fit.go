@@ -137,7 +137,7 @@ func (r *request) allowed() []attempt {
 	for _, entry := range strings.Split(r.flags.maxMemory, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(entry), "=")
 		for _, p := range r.places {
-			if p.Info.ID.String() != name || p.Info.TotalBytes == 0 {
+			if p.Info.ID.String() != name || p.Info.TotalBytes == 0 || r.imagined && p.Info.ID.Kind == device.CPU {
 				continue
 			}
 			var rest []string

@@ -53,7 +53,7 @@ func cpuHere(f *computeFlags) (engine.Place, error) {
 		return engine.Place{}, err
 	}
 	info := b.Device().Info()
-	info.FreeBytes = info.TotalBytes
+	info.Name, info.FreeBytes = "this computer's memory", info.TotalBytes
 	return cpuPlace(info, f), b.Device().Close()
 }
 
@@ -142,7 +142,7 @@ func (f *computeFlags) limit(places []engine.Place, imagined bool) error {
 	err := sizes("max-memory", f.maxMemory, func(p *engine.Place, n int64) {
 		p.Limit, p.Reserve = n, 0
 		if imagined && p.Info.ID.Kind == device.CPU {
-			p.Info.TotalBytes, p.Info.FreeBytes = n, n
+			p.Info.Name, p.Info.TotalBytes, p.Info.FreeBytes = "CPU", n, n
 		}
 	})
 	if err != nil {

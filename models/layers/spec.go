@@ -39,9 +39,6 @@ type Spec struct {
 	MLPBias    bool
 	QKNorm     bool // RMSNorm on each head of Q and K
 	MoE        *MoE // nil: every layer has one MLP
-	// Windows is each layer's attention window, 0 for none; nil when no layer
-	// has one.
-	Windows []int
 }
 
 // Defaults are the values a family's class gives to keys that config.json

@@ -14,6 +14,9 @@ const (
 	PlanContext = 8192
 	// roomierCost is how much longer a step may take for more K/V.
 	roomierCost = 1.05
+	// balancedCost is how much longer a step may take for more K/V on the same
+	// devices.
+	balancedCost = 1.01
 	// maxStates bounds the sets of devices that are all tried; 8 GPUs of 8
 	// kinds and a CPU are 512.
 	maxStates = 600
@@ -41,11 +44,12 @@ func Auto(in Input) (Plan, error) {
 	wanted := tokens
 	for {
 		if stages, cost := in.choose(tokens, in.fullSeqs(), inf); stages != nil {
-			reasons := in.why(stages, tokens, in.fullSeqs())
-			if more, t, n := in.roomier(stages, tokens, cost); more != nil {
-				stages, reasons = more, in.why(more, t, n)
+			seqs := in.fullSeqs()
+			if more, t, n, c := in.roomier(stages, tokens, cost); more != nil {
+				stages, tokens, seqs, cost = more, t, n, c
 			}
-			return in.finish(Plan{Stages: stages, Reasons: reasons})
+			stages = in.balance(stages, in.blocks(tokens)*seqs, cost)
+			return in.finish(Plan{Stages: stages, Reasons: in.why(stages, tokens, seqs)})
 		}
 		if in.MaxContext > 0 || tokens <= in.BlockSize {
 			return Plan{}, in.tooLarge(wanted)
@@ -57,14 +61,14 @@ func Auto(in Input) (Plan, error) {
 // roomier looks for a plan on more GPUs with K/V for more sequences, or longer
 // ones, where the user has not said how much must fit: for a plan that is on
 // several GPUs anyway, and leaves some out. It may be a little slower.
-func (in *Input) roomier(stages []Stage, tokens int, cost float64) (more []Stage, context, seqs int) {
+func (in *Input) roomier(stages []Stage, tokens int, cost float64) (more []Stage, context, seqs int, time float64) {
 	used := Plan{Stages: stages}.Devices()
 	idle := slices.ContainsFunc(in.Devices, func(d Device) bool {
 		room, known := d.room()
 		return !isCPU(d.Info.ID) && !slices.Contains(used, d.Info.ID) && (room > 0 || !known)
 	})
 	if in.FullSeqs > 0 || len(used) < 2 || !idle || slices.ContainsFunc(used, isCPU) {
-		return nil, 0, 0
+		return nil, 0, 0, 0
 	}
 	// What is left when all weights are on GPUs, less what does not come out
 	// even there.
@@ -84,17 +88,17 @@ func (in *Input) roomier(stages []Stage, tokens int, cost float64) (more []Stage
 	context = min(in.context(), blocks*in.BlockSize)
 	seqs = min(blocks/max(in.blocks(context), 1), in.MaxSeqs)
 	if context < tokens || context == tokens && seqs <= 1 {
-		return nil, 0, 0
+		return nil, 0, 0, 0
 	}
-	more, _ = in.choose(context, seqs, cost*roomierCost)
-	return more, context, seqs
+	more, time = in.choose(context, seqs, cost*roomierCost)
+	return more, context, seqs, time
 }
 
 // choose gives the stages of the fastest plan with K/V for so many sequences of
 // so many tokens, and the time of its decode step; nil when none fits that
 // takes no longer than limit.
 func (in *Input) choose(tokens, seqs int, limit float64) ([]Stage, float64) {
-	b := in.builder(tokens, seqs)
+	b := in.builder(in.blocks(tokens) * seqs)
 	if len(b.devices) == 0 {
 		return nil, inf
 	}
@@ -189,7 +193,7 @@ func (b *builder) fit(stages []Stage) bool {
 			}
 			used += on.Total()
 			for l := s.Lo; l < s.Hi; l++ {
-				used += b.kv[i][l]
+				used += b.blocks * b.kv[i][l]
 			}
 		}
 		if used > 0 && used+d.Reserve > room {
@@ -211,14 +215,15 @@ type builder struct {
 	limit   float64     // plans that take longer are of no interest
 	moe     []int       // of layers 0..j, those with routed experts
 	hop     [][]float64 // [from][to] device
-	kv      [][]int64   // [device][layer] bytes of K/V that must fit
+	blocks  int64       // of K/V that must fit
+	kv      [][]int64   // [device][layer] bytes of one of them
 	dense   [][]float64
 	own     [][]float64 // experts where the layer is
 	away    [][]float64 // experts on the CPU, from this device
 }
 
-func (in *Input) builder(tokens, seqs int) *builder {
-	b := &builder{in: in, experts: -1, onCPU: -1, limit: inf}
+func (in *Input) builder(blocks int) *builder {
+	b := &builder{in: in, experts: -1, onCPU: -1, limit: inf, blocks: int64(blocks)}
 	n := len(in.Model.Layers)
 	if g := in.GPULayers; g != nil {
 		b.onCPU = max(n-*g, 0)
@@ -248,7 +253,6 @@ func (in *Input) builder(tokens, seqs int) *builder {
 		}
 	}
 	w := in.decode()
-	blocks := int64(in.blocks(tokens) * seqs)
 	size := len(in.Devices)
 	b.kv, b.dense, b.own, b.away = make([][]int64, size), make([][]float64, size), make([][]float64, size), make([][]float64, size)
 	for _, i := range b.devices {
@@ -259,7 +263,7 @@ func (in *Input) builder(tokens, seqs int) *builder {
 			back = in.hop(d, e, w.rows) + in.hop(e, d, w.rows)
 		}
 		for l := range n {
-			b.kv[i] = append(b.kv[i], blocks*in.kvBlock(d, l, l+1))
+			b.kv[i] = append(b.kv[i], in.kvBlock(d, l, l+1))
 			b.dense[i] = append(b.dense[i], in.dense(d, l, w))
 			b.own[i] = append(b.own[i], in.experts(d, l, w))
 			t := 0.0
@@ -398,7 +402,7 @@ func (b *builder) bound(light int) float64 {
 			p.room = inf
 		}
 		for l, y := range b.in.model(d).Layers {
-			bytes, t := float64(y.Weights+b.kv[g[0]][l]), b.dense[g[0]][l]
+			bytes, t := float64(y.Weights+b.blocks*b.kv[g[0]][l]), b.dense[g[0]][l]
 			if l >= light {
 				bytes, t = bytes+float64(y.Experts), t+b.own[g[0]][l]
 			}
@@ -452,7 +456,7 @@ func (b *builder) search(light, splits int) *search {
 		}
 		c.time, c.bytes = make([]float64, n+1), make([]int64, n+1)
 		for l := range n {
-			t, bytes := b.dense[g[0]][l], m.Layers[l].Weights+b.kv[g[0]][l]
+			t, bytes := b.dense[g[0]][l], m.Layers[l].Weights+b.blocks*b.kv[g[0]][l]
 			switch {
 			case l >= light:
 				t += b.own[g[0]][l]

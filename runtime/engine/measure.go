@@ -82,8 +82,11 @@ func measure(m models.Model, dtype dtypes, y kernels.Layout, in *devicemap.Input
 			*p.split = max(*p.split, b.Activations)
 		}
 	}
-	for _, k := range kinds.of {
+	for l, k := range kinds.of {
 		out.Layers = append(out.Layers, sizes[k])
+		if c.Windows != nil {
+			out.Layers[l].Window = c.Windows[l]
+		}
 	}
 
 	embed, _ := load(devicemap.Stage{Embed: true}, step)
