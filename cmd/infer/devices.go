@@ -37,8 +37,8 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 		}
 	}()
 	named := strings.Contains(f.deviceMap, string(device.CUDA))
-	open := f.deviceMap == "" || f.deviceMap == "auto" || named || f.simulate != "" || f.mapsModules()
-	if open {
+	auto := f.deviceMap == "" || f.deviceMap == "auto"
+	if auto || named || f.simulate != "" || f.mapsModules() {
 		d.gpus, err = cuda.Open(cuda.Options{
 			Simulate: f.simulate, Precision: cuda.Precision(f.precision), MemoryLimit: gpuLimits(limits),
 		})
