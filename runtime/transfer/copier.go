@@ -57,8 +57,8 @@ type pair struct {
 	fromAsync, toAsync,
 	sync bool
 	ready, sent device.Event // of direct copies: dst's work before, the copy
-	slots       []*slot      // staging buffers; two between queues, else as many as a step needs
-	used        int          // of slots in this step, where they are not reused within it
+	slots       []*slot      // staging buffers; two between queues, else up to stepSlots
+	used        int          // of slots in this step, or since they were last waited for
 }
 
 // New makes a Copier. Staging buffers come when they are first needed.

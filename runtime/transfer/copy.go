@@ -32,6 +32,10 @@ func (c *copier) direct(ctx context.Context, p *pair, dst, src End) error {
 	return nil
 }
 
+// stepSlots is how many staging buffers copies out of host memory take before
+// they wait and begin anew: experts in host memory make two copies a layer.
+const stepSlots = 8
+
 // slot is one staging buffer with what orders its uses.
 type slot struct {
 	mem          []byte
@@ -105,8 +109,14 @@ func (c *copier) staged(ctx context.Context, p *pair, h *hop, dst, src End) erro
 		n := min(c.o.Chunk, total-lo)
 		queued := p.fromAsync && p.toAsync
 		i := p.used
-		if queued {
+		switch {
+		case queued:
 			i %= 2
+		case i == stepSlots: // their way up may still be queued
+			if err := waitFor(ctx, dst); err != nil {
+				return err
+			}
+			i, p.used = 0, 0
 		}
 		p.used++
 		// A buffer that grows must not be one that a queue still uses: those of

@@ -131,6 +131,90 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Many ways to host memory and back within one step, as experts there make
+// them, need a bounded number of staging buffers.
+func TestThereAndBack(t *testing.T) {
+	const size, chunk, trips = 200, 96, 40
+	for seed := range uint64(20) {
+		_, gpus := newWorld(seed, 1)
+		host, g := open(t, 0, size/4), gpus[0].end(t, size)
+		c := New(Options{Chunk: chunk, Devices: []device.Device{gpus[0]}})
+		want := make([]byte, size)
+		g.Stream.Upload(g.Tensor, want)
+		for i := range trips {
+			if err := c.Move(t.Context(), host.End, g); err != nil {
+				t.Fatal(err)
+			}
+			b := host.read()
+			for j := range b {
+				b[j] += byte(i * j)
+				want[j] += byte(i * j)
+			}
+			host.Stream.Upload(host.Tensor, b)
+			e := host.End
+			var err error
+			if e.Ready, err = c.Ready(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Move(t.Context(), g, e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.Stream.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, size)
+		g.Stream.(*queued).inner.Download(got, g.Tensor)
+		if err := c.Commit(1); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: right %t, %v", seed, bytes.Equal(got, want), err)
+		}
+		if gpus[0].pinned > 10*chunk {
+			t.Fatalf("seed %d: %d bytes of staging buffers", seed, gpus[0].pinned)
+		}
+		if err := c.Close(); err != nil || gpus[0].pinned != 0 {
+			t.Fatalf("%d bytes stay, %v", gpus[0].pinned, err)
+		}
+	}
+}
+
+// Buffers are not filled anew before they are read, though nobody waits for
+// the GPU between copies to it.
+func TestManyFromTheHost(t *testing.T) {
+	const size, copies = 64, 30
+	for seed := range uint64(20) {
+		_, gpus := newWorld(seed, 1)
+		host, g := open(t, 0, size/4), gpus[0].end(t, size)
+		c := New(Options{Devices: []device.Device{gpus[0]}})
+		var kept []tensor.Tensor
+		for i := range copies {
+			host.Stream.Upload(host.Tensor, bytes.Repeat([]byte{byte(i)}, size))
+			e := host.End
+			var err error
+			if e.Ready, err = c.Ready(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Move(t.Context(), g, e); err != nil {
+				t.Fatal(err)
+			}
+			kept = append(kept, gpus[0].tensor(t, size))
+			g.Ops.Copy(kept[i], g.Tensor)
+		}
+		if err := g.Stream.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range kept {
+			got := make([]byte, size)
+			g.Stream.(*queued).inner.Download(got, k)
+			if !bytes.Equal(got, bytes.Repeat([]byte{byte(i)}, size)) {
+				t.Fatalf("seed %d: copy %d is %v", seed, i, got)
+			}
+		}
+		if err := c.Commit(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Each half of a barrier is needed: without it some order of the streams gives
 // wrong bytes, and that is seen. What Commit can see, it does see.
 func TestBarrierRemoved(t *testing.T) {
