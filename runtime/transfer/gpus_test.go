@@ -9,6 +9,7 @@ import (
 
 	"infer/runtime/arch"
 	"infer/runtime/device"
+	"infer/runtime/tensor"
 )
 
 // healthy allows direct copies between all of the GPUs.
