@@ -106,3 +106,10 @@ type Stage interface {
 	ExpertBytes() (weights, scratch int64)
 	Close() error
 }
+
+// Verifiable is a Stage that knows what its memory must hold.
+type Verifiable interface {
+	// Resident lists weights, norms and tables on the stage's own device.
+	// Weights of a backend that does not know their digest are left out.
+	Resident() []kernels.Resident
+}

@@ -148,6 +148,12 @@ func (l *loading) uploadVectors() error {
 	if err := l.upload(l.o.Stream, a, l.small); err != nil {
 		return err
 	}
+	if n := len(l.small); n > 0 {
+		l.s.sent = append(l.s.sent, kernels.Resident{
+			What:   "norms and biases",
+			Memory: tensor.Tensor{Buf: a.buf, DType: tensor.U8, Shape: tensor.Of(n)}, Sent: kernels.DigestOf(l.small),
+		})
+	}
 	l.small = nil
 	if p := l.s.place; p != nil {
 		if err := l.s.moeWeights.alloc(p.Backend.Device()); err != nil {
@@ -164,17 +170,24 @@ func (l *loading) uploadVectors() error {
 	step := max(1, (1<<20)/(4*half))
 	vals := make([]float32, 2*min(step, l.o.MaxPositions)*half)
 	raw := make([]byte, 4*len(vals))
+	cos, sin := a.at(l.s.cos), a.at(l.s.sin)
+	sentCos, sentSin := kernels.NewDigest(cos.Bytes()), kernels.NewDigest(sin.Bytes())
 	for lo := 0; lo < l.o.MaxPositions; lo += step {
 		hi := min(lo+step, l.o.MaxPositions)
 		n := (hi - lo) * half
 		l.Rotary.fill(vals[:n], vals[n:2*n], lo)
 		putF32(raw, vals[:2*n])
-		l.o.Stream.Upload(a.at(l.s.cos).Rows(lo, hi), raw[:4*n])
-		l.o.Stream.Upload(a.at(l.s.sin).Rows(lo, hi), raw[4*n:8*n])
+		sentCos.Add(raw[:4*n], int64(4*lo*half))
+		sentSin.Add(raw[4*n:8*n], int64(4*lo*half))
+		l.o.Stream.Upload(cos.Rows(lo, hi), raw[:4*n])
+		l.o.Stream.Upload(sin.Rows(lo, hi), raw[4*n:8*n])
 		if err := l.o.Stream.Sync(l.ctx); err != nil {
 			return fmt.Errorf("upload rotary tables: %w", err)
 		}
 	}
+	l.s.sent = append(l.s.sent,
+		kernels.Resident{What: "the rotary tables", Memory: cos, Sent: sentCos},
+		kernels.Resident{What: "the rotary tables", Memory: sin, Sent: sentSin})
 	return nil
 }
 

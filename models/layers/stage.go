@@ -3,6 +3,7 @@ package layers
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"infer/models"
 	"infer/runtime/kernels"
@@ -15,10 +16,11 @@ type stage struct {
 	lo          int // first layer
 	ownHidden   bool
 	layers      []layer
-	embed, head kernels.Weight // [VocabSize, Hidden]; one and the same when tied
-	norm        vector         // [Hidden], final
-	cos, sin    vector         // [MaxPositions, Dim/2]
-	weights     arena          // norms, biases, tables
+	embed, head kernels.Weight     // [VocabSize, Hidden]; one and the same when tied
+	norm        vector             // [Hidden], final
+	cos, sin    vector             // [MaxPositions, Dim/2]
+	sent        []kernels.Resident // what was uploaded to weights
+	weights     arena              // norms, biases, tables
 	scratch     arena
 	hidden      vector // [MaxTokens, Hidden] residual stream of a stage that is the whole model
 	normed      vector // [MaxTokens, Hidden]
@@ -38,7 +40,10 @@ type stage struct {
 	away                   struct{ weights, scratch arena }
 }
 
-var _ models.Stage = (*stage)(nil)
+var (
+	_ models.Stage      = (*stage)(nil)
+	_ models.Verifiable = (*stage)(nil)
+)
 
 // allocScratch lays out what one step needs. Attention, MLP and head run one
 // after the other and share memory.
@@ -173,6 +178,18 @@ func (s *stage) eachAway(f func(kernels.Weight)) {
 			}
 		}
 	}
+}
+
+// Resident implements models.Verifiable.
+func (s *stage) Resident() []kernels.Resident {
+	all := slices.Clone(s.sent)
+	s.each(func(w kernels.Weight) {
+		if v, ok := w.(kernels.VerifiableWeight); ok {
+			what := fmt.Sprintf("a %d×%d %v matrix", w.Rows(), w.Cols(), w.Format())
+			all = append(all, kernels.Resident{What: what, Memory: v.Memory(), Sent: v.Sent()})
+		}
+	})
+	return all
 }
 
 // Bytes implements models.Stage.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"infer/runtime/arch"
 	"infer/runtime/tensor"
@@ -147,4 +148,11 @@ type Stream interface {
 	// Err is the sticky error so far, without waiting.
 	Err() error
 	Close() error
+}
+
+// Timer is a Device that knows how long its work took.
+type Timer interface {
+	// Time calls f, which queues work on s or makes s wait for other streams',
+	// waits for it, and gives how long it took by the device's clock.
+	Time(ctx context.Context, s Stream, f func() error) (time.Duration, error)
 }

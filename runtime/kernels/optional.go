@@ -49,3 +49,18 @@ type VerifiableWeight interface {
 	// Memory is those bytes on the device.
 	Memory() tensor.Tensor
 }
+
+// BatchVerifier is Ops that send the batch to their device in Begin.
+type BatchVerifier interface {
+	// VerifyBatch gives the digest of what was sent, and queues that of what
+	// arrived, valid in *got after the stream's Sync. It comes after the last
+	// operation on the batch.
+	VerifyBatch(sent, got *Digest)
+}
+
+// Resident is memory of a device with the digest of what was sent there.
+type Resident struct {
+	What   string // for errors
+	Memory tensor.Tensor
+	Sent   Digest
+}
