@@ -106,3 +106,14 @@ func (m Mismatches) Direct() bool {
 	}
 	return false
 }
+
+// Suspected tells whether each copy's fault is known to be a device's, so that
+// a replay would teach nothing new.
+func (m Mismatches) Suspected() bool {
+	for _, e := range m {
+		if e.Suspect == nil {
+			return false
+		}
+	}
+	return true
+}
