@@ -36,6 +36,9 @@ type Config struct {
 	MaxGap time.Duration
 	// NoSpeculation computes no guessed tokens; see speculate.go.
 	NoSpeculation bool
+	// Scrub is the pause between two looks at weights on GPUs while there is
+	// nothing to compute, and a tenth of how often under load; 0: none.
+	Scrub time.Duration
 	// Recover gives a Runner that does without the lost devices, loaded anew;
 	// the one before is closed. nil: losing a device ends everything.
 	Recover func(ctx context.Context, lost []device.ID, cause error) (*Runner, error)
@@ -48,6 +51,9 @@ type Events struct {
 	Stepped    func(tokens int) // after each committed step; must not call the Engine
 	StepFailed func(err error, sequences int)
 	Failed     func(err error) // nothing can be computed any more
+	// WeightsChanged: the model is loaded again; sequences that were running
+	// have been failed.
+	WeightsChanged func(err error)
 	// DeviceLost: sequences pause; then Recovered, or Failed. left is what
 	// could not be freed.
 	DeviceLost func(lost []device.ID, cause error)
@@ -78,12 +84,13 @@ type Engine struct {
 	closed  error
 
 	// Of the step loop.
-	step  *Step
-	whole bool // the step's logits are on the host, not only their maxima
-	pace  pace
-	spec  *speculator
-	made  []made    // by row
-	outs  []Outcome // of the rows that sample
+	scrubber scrubber
+	step     *Step
+	whole    bool // the step's logits are on the host, not only their maxima
+	pace     pace
+	spec     *speculator
+	made     []made    // by row
+	outs     []Outcome // of the rows that sample
 }
 
 // made is what one row of a step came to: a guess that held and the token
@@ -253,11 +260,16 @@ func (e *Engine) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		if st := e.next(); st != nil {
 			e.run(st)
+			if e.scrubber.overdue(10 * e.c.Scrub) {
+				e.scrub(ctx)
+			}
 			continue
 		}
 		select {
 		case <-e.wake:
 		case <-ctx.Done():
+		case <-e.scrubber.due(e.c.Scrub):
+			e.scrub(ctx)
 		}
 	}
 }

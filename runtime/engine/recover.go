@@ -9,6 +9,7 @@ import (
 
 	"infer/runtime/device"
 	"infer/runtime/devicemap"
+	"infer/runtime/kernels"
 	"infer/runtime/transfer"
 )
 
@@ -27,11 +28,18 @@ func (r *Runner) lost(err error) []device.ID {
 		}
 	}
 	for _, st := range r.stages {
-		if st.stream.Err() != nil {
+		if st.stream.Err() != nil && !alive(st.backend) {
 			add(st.Device)
 		}
 		if st.away.broken() != nil {
 			add(st.away.id)
+		}
+	}
+	if ids == nil { // none is lost, but streams are broken
+		for _, st := range r.stages {
+			if st.stream.Err() != nil {
+				add(st.Device)
+			}
 		}
 	}
 	if len(ids) > 0 {
@@ -51,15 +59,24 @@ func (r *Runner) lost(err error) []device.ID {
 	var m transfer.Mismatches
 	if errors.As(err, &m) {
 		for _, e := range m {
-			switch {
-			case e.Suspect != nil:
+			if e.Suspect != nil {
 				add(*e.Suspect)
-			case e.What != "":
-				add(e.From)
 			}
 		}
 	}
 	return ids
+}
+
+// alive tells whether a device still works: a stream may only have waited for
+// another device's.
+func alive(b kernels.Backend) bool {
+	s, err := b.Device().NewStream()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return errors.Join(s.Sync(ctx), s.Close()) == nil
 }
 
 // discard frees what the runner holds, as far as its devices answer.
@@ -74,37 +91,46 @@ func (r *Runner) discard() error {
 	}
 }
 
-// recover goes on without the lost devices: it asks for a Runner over the
-// rest, and has every live sequence computed again from its tokens, which are
-// on the host. Callers only see a pause. It tells whether that worked.
+// recover goes on without the devices that a step lost: every live sequence is
+// computed again from its tokens, which are on the host. Callers only see a
+// pause. It tells whether there was anything to recover from.
 func (e *Engine) recover(ctx context.Context, cause error) bool {
 	lost := e.c.Runner.lost(cause)
 	if len(lost) == 0 || e.c.Recover == nil {
 		return false
 	}
-	began := time.Now()
 	if f := e.c.Events.DeviceLost; f != nil {
 		f(lost, cause)
 	}
 	e.mu.Lock()
-	e.recovering = cause
 	e.stats.DevicesLost += uint64(len(lost))
 	e.stats.FailedSteps++
+	e.mu.Unlock()
+	e.replace(ctx, lost, cause)
+	return true
+}
+
+// replace closes the Runner, gets another from Config.Recover, and queues every
+// live sequence again.
+func (e *Engine) replace(ctx context.Context, lost []device.ID, cause error) {
+	began := time.Now()
+	e.mu.Lock()
+	e.recovering = cause
 	e.sched.Requeue()
 	replays := e.c.Runner.Replays()
 	e.mu.Unlock()
 
-	err := e.c.Runner.discard()
-	r, rerr := e.c.Recover(ctx, lost, cause)
-	if rerr == nil {
-		rerr = without(r.Plan(), lost)
+	left := e.c.Runner.discard()
+	r, err := e.c.Recover(ctx, lost, cause)
+	if err == nil {
+		err = without(r.Plan(), lost)
 	}
-	if rerr != nil {
+	if err != nil {
 		e.mu.Lock()
 		e.recovering = nil
 		e.mu.Unlock()
-		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w", ErrFault, cause, lost, rerr))
-		return true
+		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w", ErrFault, cause, lost, err))
+		return
 	}
 	now := time.Now()
 	e.mu.Lock()
@@ -118,9 +144,8 @@ func (e *Engine) recover(ctx context.Context, cause error) bool {
 	}
 	e.mu.Unlock()
 	if f := e.c.Events.Recovered; f != nil {
-		f(r.Plan(), now.Sub(began), err)
+		f(r.Plan(), now.Sub(began), left)
 	}
-	return true
 }
 
 // without asserts that a plan does not use devices, so that each recovery has

@@ -24,7 +24,7 @@ func (r *Runner) attempts(ctx context.Context, b *kernels.Batch, wholeRows bool)
 			r.copier.Abandon()
 			return err
 		}
-		err := errors.Join(r.copier.Commit(r.steps), r.delivery.check(r.steps))
+		err := errors.Join(r.copier.Commit(r.steps), r.delivery.check(r.steps), r.checkBatches())
 		if err == nil {
 			return nil
 		}
@@ -37,13 +37,14 @@ func (r *Runner) attempts(ctx context.Context, b *kernels.Batch, wholeRows bool)
 
 // replay decides whether a step is computed again after its n-th replay did
 // not pass. What a link brought changed takes another way next; what came
-// changed by way of the host may do so once, as memory does.
+// changed by way of the host may do so once, as memory does, and is looked at
+// half way the next time.
 func replay(n int, err error) bool {
 	var m transfer.Mismatches
 	if n >= maxReplays || !errors.As(err, &m) {
 		return false
 	}
-	return n == 0 || m.Direct()
+	return n == 0 || m.Direct() || !m.Suspected()
 }
 
 // Replays is how many times steps were computed again. Safe for concurrent use.
@@ -88,6 +89,6 @@ func (a *delivery) check(step uint64) error {
 	}
 	return transfer.Mismatches{{
 		Route: transfer.HostStaged, From: a.from, To: device.ID{Kind: device.CPU}, Bytes: int64(len(a.got)), Step: step,
-		Sent: a.sent, Got: got, What: "the step's result",
+		Sent: a.sent, Got: got, What: "the step's result", Suspect: &a.from,
 	}}
 }

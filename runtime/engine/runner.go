@@ -20,13 +20,15 @@ import (
 
 // RunnerConfig says what Load loads, and where.
 type RunnerConfig struct {
-	Model       models.Model
-	Checkpoint  *loader.Checkpoint
-	Plan        devicemap.Plan
-	Backends    []kernels.Backend // those that the plan names; they stay the caller's
-	Format      kernels.Format    // of the large matrices
-	Copier      transfer.Copier   // nil: by way of the host, verified; closed by the Runner
-	Verify      transfer.Verify   // of what the host is sent; of copies the Copier decides
+	Model      models.Model
+	Checkpoint *loader.Checkpoint
+	Plan       devicemap.Plan
+	Backends   []kernels.Backend // those that the plan names; they stay the caller's
+	Format     kernels.Format    // of the large matrices
+	// Copies says how hidden states get from stage to stage, and what is
+	// verified of them, of what the host gets and sends, and of weights.
+	// Its Devices are those of Backends.
+	Copies      transfer.Options
 	StepTimeout time.Duration     // of one step; 0: two minutes
 	Progress    func(bytes int64) // as in models.LoadOptions; may be nil
 	sizesOnly   bool              // nothing will be computed: see measure
@@ -42,7 +44,7 @@ type Runner struct {
 	timeout  time.Duration
 	steps    uint64
 	replays  atomic.Uint64
-	delivery delivery
+	delivery delivery // of the step
 	verify   transfer.Verify
 
 	// The context that bounds steps. It is renewed now and then, not for each
@@ -62,26 +64,27 @@ type Runner struct {
 // stage is one models.Stage with what it needs on its device.
 type stage struct {
 	devicemap.Stage
-	stream device.Stream
-	ops    kernels.Ops
-	model  models.Stage
-	cache  *kvcache.Cache
-	hidden tensor.Tensor // [MaxTokens, Hidden], or none in the only stage
-	bufs   []device.Buffer
-	away   *away // where its experts are; nil: on the stage's device
+	backend kernels.Backend
+	stream  device.Stream
+	ops     kernels.Ops
+	model   models.Stage
+	cache   *kvcache.Cache
+	hidden  tensor.Tensor // [MaxTokens, Hidden], or none in the only stage
+	bufs    []device.Buffer
+	away    *away           // where its experts are; nil: on the stage's device
+	checked []checkedWeight // what its device must hold
+	batch   batchCheck
 }
 
 // Load opens the streams, reads the weights and allocates K/V pages and
 // activations of every stage. An error leaves nothing behind.
 func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
-	r := &Runner{plan: c.Plan, model: c.Model.Config(), copier: c.Copier, verify: c.Verify, timeout: c.StepTimeout}
-	if r.copier == nil {
-		o := transfer.Options{}
-		for _, b := range c.Backends {
-			o.Devices = append(o.Devices, b.Device())
-		}
-		r.copier = transfer.New(o)
+	r := &Runner{plan: c.Plan, model: c.Model.Config(), verify: c.Copies.Verify, timeout: c.StepTimeout}
+	c.Copies.Devices = nil
+	for _, b := range c.Backends {
+		c.Copies.Devices = append(c.Copies.Devices, b.Device())
 	}
+	r.copier = transfer.New(c.Copies)
 	if r.timeout == 0 {
 		r.timeout = 2 * time.Minute
 	}
@@ -96,7 +99,7 @@ func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
 			return nil, err
 		}
 		if err := r.open(ctx, c, ps, backend); err != nil {
-			return nil, fmt.Errorf("load %v: %w", ps, err)
+			return nil, &StageError{ps, err}
 		}
 	}
 	return r, nil
@@ -113,7 +116,7 @@ func backendOf(all []kernels.Backend, id device.ID) (kernels.Backend, error) {
 
 // open makes one stage; what it made is in r.stages even when it fails.
 func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b kernels.Backend) error {
-	st := &stage{Stage: ps}
+	st := &stage{Stage: ps, backend: b}
 	r.stages = append(r.stages, st)
 	var err error
 	if st.stream, err = b.Device().NewStream(); err != nil {
@@ -133,6 +136,9 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxPositions: p.MaxContext, Progress: c.Progress, Experts: experts,
 	})
 	if err != nil {
+		return err
+	}
+	if err := r.verifyWeights(ctx, st); err != nil {
 		return err
 	}
 	if st.cache, err = kvcache.NewCache(b, ps.Hi-ps.Lo, p.Blocks, r.model.Heads); err != nil {
@@ -214,6 +220,7 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 		if err := st.away.failed(); err != nil {
 			return err
 		}
+		r.verifyBatch(st)
 	}
 	last := r.stages[len(r.stages)-1]
 	switch {

@@ -20,6 +20,9 @@ type Stats struct {
 	Steps, FailedSteps    uint64
 	Replays               uint64 // of steps, for copies that arrived changed
 	DevicesLost           uint64
+	ScrubBytes            uint64 // weights looked at after they were loaded
+	ScrubPasses           uint64 // times that all were
+	ScrubFaults           uint64
 	Recovering            error         // why a device was lost, until the rest goes on
 	StepTime, LastStep    time.Duration // sum over all steps; of the last one
 	LastTokens            int           // rows of the last step
