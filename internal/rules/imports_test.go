@@ -40,18 +40,20 @@ var mayImport = map[string][]string{
 		"runtime/tensor", "runtime/device", "runtime/loader", "runtime/devicemap", "runtime/transfer",
 		"runtime/kernels", "runtime/kvcache", "runtime/tokenizer", "models",
 	},
-	"models":        {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache"},
-	"models/layers": {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models"},
-	"models/tiny":   {},
-	"models/all":    {"models", "models/..."},
+	// Tests only.
+	"runtime/faults": {},
+	"models":         {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache"},
+	"models/layers":  {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models"},
+	"models/tiny":    {},
+	"models/all":     {"models", "models/..."},
 	// Helpers of tests.
 	"models/modelstest": {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "runtime/kvcache", "models", "models/all"},
 	// Every family package.
-	"models/*":       {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "models", "models/layers"},
-	"api":            {"runtime/engine", "runtime/tokenizer", "runtime/tokenizer/chattemplate"},
-	"cmd/infer":      {"..."},
+	"models/*":           {"runtime/tensor", "runtime/device", "runtime/kernels", "runtime/loader", "models", "models/layers"},
+	"api":                {"runtime/engine", "runtime/tokenizer", "runtime/tokenizer/chattemplate"},
+	"cmd/infer":          {"..."},
 	"cmd/infer/gpucheck": {"models", "models/...", "runtime/tensor", "runtime/device", "runtime/devicemap", "runtime/engine", "runtime/kernels", "runtime/kernels/cuda", "runtime/kernels/kerneltest", "runtime/loader"},
-	"internal/rules": {},
+	"internal/rules":     {},
 }
 
 // onlyIn says which rooms may use a library that is a choice of the whole house.
