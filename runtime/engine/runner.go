@@ -138,8 +138,10 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	if err != nil {
 		return err
 	}
-	if err := r.verifyWeights(ctx, st); err != nil {
-		return err
+	if !c.sizesOnly {
+		if err := r.verifyWeights(ctx, st); err != nil {
+			return err
+		}
 	}
 	if st.cache, err = kvcache.NewCache(b, ps.Hi-ps.Lo, p.Blocks, r.model.Heads); err != nil {
 		return err

@@ -51,6 +51,16 @@ func on(f sim.Fault) func(int) []sim.Fault {
 	}
 }
 
+// often has a fault so many times.
+func often(times int, f func(int) []sim.Fault) func(int) []sim.Fault {
+	return func(n int) (list []sim.Fault) {
+		for range times {
+			list = append(list, f(n)...)
+		}
+		return list
+	}
+}
+
 func way(from, to func(n int) int, f sim.Fault) func(int) []sim.Fault {
 	return func(n int) []sim.Fault {
 		f.From, f.To, f.Device = from(n), to(n), sim.Any
@@ -82,7 +92,7 @@ var all = []fault{
 	{name: "driver claims access it lacks", silent: true, faults: link(sim.Fault{Kind: sim.DriverLies})},
 	{name: "device lost in a step", inject: on(sim.Fault{Kind: sim.Lost, After: 20})},
 	{name: "out of memory while loading", faults: on(sim.Fault{Kind: sim.NoMemory, After: 12, Times: 1})},
-	{name: "weight bit-rot", silent: true, scrub: true, inject: on(sim.Fault{Kind: sim.BitRot})},
+	{name: "weight bit-rot", silent: true, scrub: true, inject: often(100, on(sim.Fault{Kind: sim.BitRot}))},
 	{name: "capability unknown", faults: on(sim.Fault{Kind: sim.UnknownCapability})},
 	{name: "way up corrupt, every 7th copy", silent: true, inject: way(host, last, sim.Fault{Kind: sim.BitFlip, Every: 7})},
 	{name: "way down corrupt, every 5th copy", silent: true, inject: way(last, host, sim.Fault{Kind: sim.BitFlip, Every: 5})},
@@ -309,7 +319,7 @@ func TestBlindMatrix(t *testing.T) {
 			wrong := false
 			for _, l := range loads {
 				c := cell(topology(t, "2x4090-patched-chipset"), "", f, l, false)
-				c.probe, c.verify = false, transfer.VerifyOff
+				c.probe, c.verify, c.scrub = false, transfer.VerifyOff, false
 				o := run(t, c.setup)
 				text, _ := c.verdict(o, truth(t, l))
 				if wrong = text == "WRONG TOKENS"; wrong {
