@@ -37,6 +37,17 @@ func first(t testing.TB, o Options) kernels.Backend {
 	return must(open(t, o).Backend(0))
 }
 
+// The whole suite is a matter of an hour for the interpreter, with all its
+// checks on: a sample of it in every run, all of it in the sweep.
 func TestSuite(t *testing.T) {
-	kerneltest.Run(t, func(t testing.TB) kernels.Backend { return first(t, Options{Checks: true}) })
+	for p, every := range map[Precision]int{Auto: 47, BF16: 211, F32: 211} {
+		if sweep {
+			every = 1
+		}
+		t.Run(string(p), func(t *testing.T) {
+			kerneltest.Run(t, func(t testing.TB) kernels.Backend {
+				return kerneltest.Sample(first(t, Options{Checks: true, Precision: p}), every)
+			})
+		})
+	}
 }

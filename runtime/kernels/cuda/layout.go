@@ -78,28 +78,23 @@ func (l layout) putRows(dst, raw []byte, lo int) {
 	}
 }
 
-// quantize lays out one row of values in Q8 or Q4. A group's scale is its
-// largest magnitude over 127 or 7, rounded to f16; values are rounded to the
-// nearest multiple of it.
+// quantize lays out one row of values in Q8 or Q4, in groups with an f16 scale.
+// Values are rounded to the nearest multiple of it, −127..127 or −8..7 times.
 func (l layout) quantize(dst, scales []byte, v []float32, n int) {
-	limit := float32(127)
+	lowest, highest, fit := float32(-127), float32(127), fitQ8
 	if l.format == kernels.Q4 {
-		limit = 7
+		lowest, highest, fit = -8, 7, fitQ4
 	}
 	le := binary.LittleEndian
 	for g := 0; g < l.tilesAcross()*tileCols; g += tileCols {
 		group := v[min(g, len(v)):min(g+tileCols, len(v))]
-		var top float32
-		for _, x := range group {
-			top = max(top, float32(math.Abs(float64(x))))
-		}
-		h := tensor.F32ToF16(top / limit)
+		h := tensor.F32ToF16(fit(group))
 		le.PutUint16(scales[l.scaleAt(n, g):], h)
 		scale := tensor.F16ToF32(h)
 		for i := range tileCols {
 			q := 0
-			if i < len(group) && scale > 0 {
-				q = int(min(max(math.RoundToEven(float64(group[i]/scale)), -float64(limit)), float64(limit)))
+			if i < len(group) && scale != 0 {
+				q = int(min(max(nearest(group[i]/scale), lowest), highest))
 			}
 			at := l.at(n, g+i)
 			if l.format == kernels.Q8 {
@@ -111,4 +106,44 @@ func (l layout) quantize(dst, scales []byte, v []float32, n int) {
 			le.PutUint32(word, le.Uint32(word)|uint32(q+8)<<(4*(j/2)+16*(j%2)))
 		}
 	}
+}
+
+func nearest(x float32) float32 { return float32(math.RoundToEven(float64(x))) }
+
+// fitQ8 is the largest magnitude over 127; not a number if there is one that
+// is not.
+func fitQ8(group []float32) float32 {
+	var top float32
+	for _, x := range group {
+		top = max(top, float32(math.Abs(float64(x))))
+	}
+	return top / 127
+}
+
+// fitQ4 is the scale of the least squared error, of some: for each that puts
+// the largest magnitude at about −8, the best for the multiples that it gives.
+func fitQ4(group []float32) float32 {
+	var top, largest float32
+	for _, x := range group {
+		if a := float32(math.Abs(float64(x))); a > top || a != a {
+			top, largest = a, x
+		}
+	}
+	if top == 0 || top-top != 0 {
+		return top // zero; or nothing that is not finite is hidden
+	}
+	var best, scale float32
+	for _, at := range [...]float32{6.6, 7.3, 8, 8.7, 9.4} {
+		inverse := -at / largest
+		var xq, qq float32
+		for _, x := range group {
+			q := min(max(nearest(x*inverse), -8), 7)
+			xq += x * q
+			qq += q * q
+		}
+		if qq > 0 && xq/qq*xq > best {
+			best, scale = xq/qq*xq, xq/qq
+		}
+	}
+	return scale
 }

@@ -163,11 +163,19 @@ type pair struct {
 	t        testing.TB
 	dev, ref side
 	rng      *rand.Rand
+
+	every, cases int // see Sample
 }
 
 func open2(t testing.TB, open Opener) *pair {
 	t.Helper()
-	return &pair{t: t, dev: newSide(t, open(t)), ref: newSide(t, ref.Open()), rng: rand.New(rand.NewPCG(7, 11))}
+	p := &pair{t: t, rng: rand.New(rand.NewPCG(7, 11))}
+	b := open(t)
+	if s, ok := b.(sampled); ok {
+		b, p.every = s.Backend, s.every
+	}
+	p.dev, p.ref = newSide(t, b), newSide(t, ref.Open())
+	return p
 }
 
 // both is a tensor on each side.

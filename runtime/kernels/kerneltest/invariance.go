@@ -46,6 +46,9 @@ func invariance(t *testing.T, open Opener) {
 			for _, size := range []int{1, 2, 3, 4, 5, 6, 7, 11, 13, 32, 97} {
 				for lo := 0; lo < rows; lo += size {
 					hi := min(lo+size, rows)
+					if p.skip() {
+						continue
+					}
 					if !bytes.Equal(run(lo, hi), whole[lo*len(whole)/rows:hi*len(whole)/rows]) {
 						t.Fatalf("%v N=%d K=%d: rows %d..%d alone differ from the same rows among %d", wt, n, k, lo, hi, rows)
 					}
@@ -61,10 +64,13 @@ func invariance(t *testing.T, open Opener) {
 // attentionInvariance: a sequence's attention has the same bits alone and
 // among 7 or 32 others, in one chunk and in any chunks, wherever its pages are.
 func attentionInvariance(t *testing.T, open Opener) {
-	for _, h := range []kernels.Heads{{Q: 9, KV: 3, Dim: 64}, {Q: 4, KV: 1, Dim: 128}, {Q: 2, KV: 2, Dim: 36}} {
+	for i, h := range []kernels.Heads{{Q: 9, KV: 3, Dim: 64}, {Q: 4, KV: 1, Dim: 128}, {Q: 2, KV: 2, Dim: 36}} {
 		for _, window := range []int{0, 100} {
 			t.Run(fmt.Sprintf("Q%dKV%dD%d window %d", h.Q, h.KV, h.Dim, window), func(t *testing.T) {
 				p := open2(t, open)
+				if p.every > 1 && (i != 1 || window == 0) {
+					return // one of them, in full
+				}
 				const n = 300
 				qkv := p.random(n*h.Cols(), 1)
 				run := func(others int, chunks func(at int) int) []byte {

@@ -302,6 +302,9 @@ func expertsInvariance(t *testing.T, open Opener) {
 		for _, step := range []int{1, 2, 3, 5, 8, 9, 33, 64} {
 			for lo := 0; lo < m.t; lo += step {
 				hi := min(lo+step, m.t)
+				if p.skip() {
+					continue
+				}
 				if !bytes.Equal(p.dev.bytes(m.onDev(kernels.SiLU, lo, hi)), whole[lo*size:hi*size]) {
 					t.Fatalf("%+v: rows %d..%d alone differ from the same rows among %d", s, lo, hi, m.t)
 				}

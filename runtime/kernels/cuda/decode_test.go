@@ -1,0 +1,205 @@
+//go:build cuda && cgo && linux
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"infer/models/modelstest"
+	"infer/models/tiny"
+	"infer/runtime/internal/cuda/sim"
+	"infer/runtime/kernels"
+	"infer/runtime/loader"
+	"infer/runtime/tensor"
+)
+
+func openTiny(t testing.TB) *loader.Checkpoint {
+	t.Helper()
+	ck := must(loader.OpenFS(tiny.FS, tiny.Name))
+	t.Cleanup(func() {
+		if err := ck.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ck
+}
+
+// wide is a model whose weights are what a step reads, as they are in models of
+// use: two layers, and random values.
+func wide(t testing.TB) *loader.Checkpoint {
+	t.Helper()
+	const hidden, inter, vocab, heads, kv, dim = 256, 704, 512, 4, 2, 64
+	b := modelstest.FromGolden(t, "llama")
+	for k, v := range map[string]any{
+		"hidden_size": hidden, "intermediate_size": inter, "vocab_size": vocab, "num_hidden_layers": 2,
+		"num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": dim, "max_position_embeddings": 4096,
+	} {
+		b.Config[k] = v
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	clear(b.Tensors)
+	put := func(name string, scale float64, shape ...int) {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		var data []byte
+		for range n {
+			data = binary.LittleEndian.AppendUint16(data, tensor.F32ToBF16(float32(rng.NormFloat64()*scale+1-min(1, 1e3*scale))))
+		}
+		b.Tensors[name] = modelstest.Blob{DType: tensor.BF16, Shape: shape, Data: data}
+	}
+	put("model.embed_tokens.weight", 0.5, vocab, hidden)
+	put("lm_head.weight", 0.1, vocab, hidden)
+	put("model.norm.weight", 0, hidden)
+	for l := range 2 {
+		at := fmt.Sprintf("model.layers.%d.", l)
+		put(at+"input_layernorm.weight", 0, hidden)
+		put(at+"post_attention_layernorm.weight", 0, hidden)
+		put(at+"self_attn.q_proj.weight", 0.05, heads*dim, hidden)
+		put(at+"self_attn.k_proj.weight", 0.05, kv*dim, hidden)
+		put(at+"self_attn.v_proj.weight", 0.05, kv*dim, hidden)
+		put(at+"self_attn.o_proj.weight", 0.05, hidden, heads*dim)
+		put(at+"mlp.gate_proj.weight", 0.05, inter, hidden)
+		put(at+"mlp.up_proj.weight", 0.05, inter, hidden)
+		put(at+"mlp.down_proj.weight", 0.05, hidden, inter)
+	}
+	return b.Open(t)
+}
+
+// work is what a machine's first device did since another time.
+func work(m *sim.Machine, before sim.Stats) (d sim.DeviceStats, global int64) {
+	now := m.Stats()
+	d = now.Devices[0]
+	if len(before.Devices) > 0 {
+		b := before.Devices[0]
+		d.Launches -= b.Launches
+		d.GraphLaunches -= b.GraphLaunches
+		d.Kernels -= b.Kernels
+		d.Copies -= b.Copies
+		d.Syncs -= b.Syncs
+		d.Allocations -= b.Allocations
+	}
+	for _, k := range now.Kernels {
+		global += k.Stats.GlobalRead + k.Stats.GlobalWritten
+	}
+	for _, k := range before.Kernels {
+		global -= k.Stats.GlobalRead + k.Stats.GlobalWritten
+	}
+	return d, global
+}
+
+// A step of decoding, counted: a roofline on paper. Its launches are replayed
+// at once, the host is asked to wait but at its end, and little is read but the
+// weights and the context, once.
+func TestDecodeIsCounted(t *testing.T) {
+	const layers, context = 2, 140
+	for _, c := range []struct {
+		p      Precision
+		f      kernels.Format
+		seqs   int
+		excess float64
+	}{
+		// An activation is read for each 32 outputs: of a weight of 2 bytes a
+		// value that is a 16th for f32, of q8 an eighth; more rows read more of them.
+		{BF16, kernels.AsStored, 1, 1.07}, {Auto, kernels.AsStored, 1, 1.10}, {BF16, kernels.Q8, 1, 1.13}, {Auto, kernels.AsStored, 3, 1.35},
+	} {
+		t.Run(fmt.Sprintf("%s %v %d sequences", c.p, c.f, c.seqs), func(t *testing.T) {
+			s := open(t, Options{Precision: c.p})
+			b := must(s.Backend(0))
+			r := modelstest.New(t, wide(t), b, modelstest.Options{Format: c.f, MaxTokens: 300, Positions: 512, Blocks: 80})
+			var runs []modelstest.Run
+			rng := rand.New(rand.NewPCG(2, 2))
+			for range c.seqs {
+				seq := &modelstest.Seq{}
+				ids := make([]int32, context)
+				for i := range ids {
+					ids[i] = rng.Int32N(500)
+				}
+				r.Step(modelstest.Run{Seq: seq, IDs: ids})
+				runs = append(runs, modelstest.Run{Seq: seq, IDs: []int32{7}})
+			}
+			l := Layout{Act: b.act, KV: b.kv}
+			var weights int64
+			for _, w := range [][3]int{{layers, 512, 256}, {layers, 256, 256}, {layers, 1408, 256}, {layers, 256, 704}, {1, 512, 256}} {
+				weights += int64(w[0]) * must(l.WeightBytes(w[1], w[2], tensor.BF16, c.f))
+			}
+			for step := range 5 {
+				before := s.Machine().Stats()
+				r.Step(runs...)
+				d, global := work(s.Machine(), before)
+				if want := int64(8*layers + 6); d.Kernels > want {
+					t.Errorf("step %d: %d kernels, want at most %d", step, d.Kernels, want)
+				}
+				if d.Syncs != 0 || d.Copies != 2 {
+					t.Errorf("step %d: %d waits in the driver and %d copies, want 0 and 2: the batch and the logits", step, d.Syncs, d.Copies)
+				}
+				if step >= 3 && (d.Launches != 0 || d.GraphLaunches != 1 || d.Allocations != 0) {
+					t.Errorf("step %d: %d launches, %d graphs, %d allocations", step, d.Launches, d.GraphLaunches, d.Allocations)
+				}
+				read := weights + int64(c.seqs*layers*2*2*64*(context+step+1)*b.kv.Bits()/8)
+				if ratio := float64(global) / float64(read); ratio > c.excess {
+					t.Errorf("step %d: %d bytes read and written, %.3f of weights and K/V; at most %.2f", step, global, ratio, c.excess)
+				}
+			}
+		})
+	}
+}
+
+// Replayed steps give the bits of steps launched one by one, in batches and
+// alone.
+func TestReplay(t *testing.T) {
+	ck := openTiny(t)
+	for _, p := range []Precision{Auto, BF16} {
+		var want [][]float32
+		for _, c := range []struct {
+			graphs, together bool
+		}{{false, false}, {true, false}, {true, true}} {
+			var got [][]float32
+			t.Run(fmt.Sprintf("%s graphs %v together %v", p, c.graphs, c.together), func(t *testing.T) {
+				got = decodeTiny(t, ck, Options{Precision: p, NoGraphs: !c.graphs}, c.together)
+			})
+			if want == nil {
+				want = got
+			}
+			for i := range want {
+				if !slices.Equal(got[i], want[i]) || math.IsNaN(float64(got[i][0])) {
+					t.Fatalf("%s, graphs %v, together %v: row %d differs from that of single launches", p, c.graphs, c.together, i)
+				}
+			}
+		}
+	}
+}
+
+// decodeTiny gives the logits of three sequences' steps.
+func decodeTiny(t *testing.T, ck *loader.Checkpoint, o Options, together bool) (got [][]float32) {
+	s := open(t, o)
+	r := modelstest.New(t, ck, must(s.Backend(0)), modelstest.Options{MaxTokens: 64, Positions: 256, Blocks: 64})
+	seqs := []*modelstest.Seq{{}, {}, {}}
+	for i, q := range seqs {
+		r.Step(modelstest.Run{Seq: q, IDs: []int32{1, 5, 9, int32(20 + i)}})
+	}
+	for step := range int32(6) {
+		var runs []modelstest.Run
+		for i, q := range seqs {
+			run := modelstest.Run{Seq: q, IDs: []int32{100*step + int32(i)}}
+			if !together {
+				got = append(got, r.Step(run)...)
+				continue
+			}
+			runs = append(runs, run)
+		}
+		if together {
+			got = append(got, r.Step(runs...)...)
+		}
+	}
+	if d, _ := work(s.Machine(), sim.Stats{}); (d.GraphLaunches > 0) == o.NoGraphs {
+		t.Errorf("%d graphs", d.GraphLaunches)
+	}
+	return got
+}

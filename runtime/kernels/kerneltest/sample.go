@@ -1,0 +1,19 @@
+package kerneltest
+
+import "infer/runtime/kernels"
+
+// Sample makes the suite take one case of every n of its long lists with this
+// backend, for one that is slow because it is simulated. Which ones depends on
+// n alone.
+func Sample(b kernels.Backend, n int) kernels.Backend { return sampled{b, n} }
+
+type sampled struct {
+	kernels.Backend
+	every int
+}
+
+// skip tells whether a case is left out.
+func (p *pair) skip() bool {
+	p.cases++
+	return p.every > 1 && p.cases%p.every != 1
+}
