@@ -117,10 +117,8 @@ func (g *GPU) copy(dst, src place, n int64, onto uint64, now bool) Result {
 		m.staged += n
 	}
 	m.push(s, w)
-	if now {
-		m.stats(g).Syncs++
-	}
 	if now || pageable && !small {
+		m.stats(g).Syncs++
 		return m.sync(s)
 	}
 	return Success
