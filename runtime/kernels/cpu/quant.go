@@ -51,11 +51,16 @@ type quantSet struct {
 	// acts16 and acts8 quantise whole groups of a row for Q8 and Q4. A group
 	// with a NaN or an infinity gets the scale NaN.
 	acts16, acts8 func(dst *byte, x *float32, groups int)
-	// fit sums over a block of 32 k of 8 outputs, for n candidates; see fitArgs.
+	// block loads 32 k of 8 outputs, which are ld elements apart, and finds
+	// their lowest (at most 0), highest (at least 0) and sum.
+	block func(a *fitArgs, src *float32, ld int)
+	// fit tries candidates on the block.
 	fit func(a *fitArgs)
+	// putQ8 and putQ4 write the block's integers to their place in a group.
+	putQ8, putQ4 func(dst *byte, q *[groupLen][8]int32)
 }
 
-var quantGo = quantSet{acts16: acts16Go, acts8: acts8Go, fit: fitGo}
+var quantGo = quantSet{acts16: acts16Go, acts8: acts8Go, block: blockGo, fit: fitGo, putQ8: putQ8Go, putQ4: putQ4Go}
 
 func groupsOf(cols int) int { return (cols + groupLen - 1) / groupLen }
 

@@ -2,7 +2,9 @@
 
 package cpu
 
-var quantAVX2 = quantSet{acts16: acts16AVX2, acts8: acts8AVX2, fit: fitAVX2}
+var quantAVX2 = quantSet{
+	acts16: acts16AVX2, acts8: acts8AVX2, block: blockAVX2, fit: fitAVX2, putQ8: putQ8AVX2, putQ4: putQ4AVX2,
+}
 
 //go:noescape
 func acts16AVX2(dst *byte, x *float32, groups int)
@@ -12,3 +14,12 @@ func acts8AVX2(dst *byte, x *float32, groups int)
 
 //go:noescape
 func fitAVX2(a *fitArgs)
+
+//go:noescape
+func blockAVX2(a *fitArgs, src *float32, ld int)
+
+//go:noescape
+func putQ8AVX2(dst *byte, q *[groupLen][8]int32)
+
+//go:noescape
+func putQ4AVX2(dst *byte, q *[groupLen][8]int32)

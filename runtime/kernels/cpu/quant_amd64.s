@@ -175,3 +175,121 @@ fitloop:
 	JNE     fitcandidate
 	VZEROUPPER
 	RET
+
+// Columns at..at+3 of 8 rows become the block's k, and part of its lowest,
+// highest and sums in Y12..Y14.
+#define COLUMN(off, r) \
+	VMOVUPS r, off(DI)       \
+	VMINPS  r, Y12, Y12      \
+	VMAXPS  r, Y13, Y13      \
+	VADDPS  r, Y14, Y14
+
+// func blockAVX2(a *fitArgs, src *float32, ld int)
+TEXT ·blockAVX2(SB), NOSPLIT, $0-24
+	MOVQ   a+0(FP), AX
+	MOVQ   AX, DI
+	MOVQ   src+8(FP), SI
+	MOVQ   ld+16(FP), R9
+	SHLQ   $2, R9
+	LEAQ   (SI)(R9*2), R10
+	ADDQ   R9, R10          // row 3
+	LEAQ   (SI)(R9*4), R11  // row 4
+	LEAQ   (R10)(R9*4), R12 // row 7
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	MOVQ   $8, CX
+
+blockloop:
+	VMOVUPS     (SI), X0
+	VINSERTF128 $1, (R11), Y0, Y0
+	VMOVUPS     (SI)(R9*1), X1
+	VINSERTF128 $1, (R11)(R9*1), Y1, Y1
+	VMOVUPS     (SI)(R9*2), X2
+	VINSERTF128 $1, (R11)(R9*2), Y2, Y2
+	VMOVUPS     (R10), X3
+	VINSERTF128 $1, (R12), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKHPS   Y1, Y0, Y5
+	VUNPCKLPS   Y3, Y2, Y6
+	VUNPCKHPS   Y3, Y2, Y7
+	VSHUFPS     $0x44, Y6, Y4, Y0
+	VSHUFPS     $0xee, Y6, Y4, Y1
+	VSHUFPS     $0x44, Y7, Y5, Y2
+	VSHUFPS     $0xee, Y7, Y5, Y3
+	COLUMN(0, Y0)
+	COLUMN(32, Y1)
+	COLUMN(64, Y2)
+	COLUMN(96, Y3)
+	ADDQ        $16, SI
+	ADDQ        $16, R10
+	ADDQ        $16, R11
+	ADDQ        $16, R12
+	ADDQ        $128, DI
+	DECQ        CX
+	JNE         blockloop
+	VMOVUPS     Y12, 4624(AX)
+	VMOVUPS     Y13, 4656(AX)
+	VMOVUPS     Y14, 4688(AX)
+	VZEROUPPER
+	RET
+
+CONST8(low8, 0x000000ff)
+
+// Two k of 8 outputs, at byte offset at of the integers, as bytes side by side.
+#define PAIR(at, r, t) \
+	VMOVDQU at(SI), r               \
+	VPAND   low8<>(SB), r, r        \
+	VMOVDQU at+32(SI), t            \
+	VPAND   low8<>(SB), t, t        \
+	VPSLLD  $8, t, t                \
+	VPOR    t, r, r
+
+// func putQ8AVX2(dst *byte, q *[32][8]int32)
+TEXT ·putQ8AVX2(SB), NOSPLIT, $0-16
+	MOVQ dst+0(FP), DI
+	MOVQ q+8(FP), SI
+	MOVQ $8, CX
+
+putq8loop:
+	PAIR(0, Y0, Y1)
+	PAIR(64, Y2, Y3)
+	VPACKUSDW    Y2, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VMOVDQU      X0, (DI)
+	VEXTRACTI128 $1, Y0, 32(DI)
+	ADDQ         $128, SI
+	ADDQ         $64, DI
+	DECQ         CX
+	JNE          putq8loop
+	VZEROUPPER
+	RET
+
+// The k at byte offset at and the one 4 further, in byte i of each output's
+// word.
+#define NIBBLES(at, i) \
+	VMOVDQU at+128(SI), Y1    \
+	VPSLLD  $4, Y1, Y1        \
+	VPOR    at(SI), Y1, Y1    \
+	VPSLLD  $(8*i), Y1, Y1    \
+	VPOR    Y1, Y0, Y0
+
+// func putQ4AVX2(dst *byte, q *[32][8]int32)
+TEXT ·putQ4AVX2(SB), NOSPLIT, $0-16
+	MOVQ dst+0(FP), DI
+	MOVQ q+8(FP), SI
+	MOVQ $4, CX
+
+putq4loop:
+	VPXOR   Y0, Y0, Y0
+	NIBBLES(0, 0)
+	NIBBLES(32, 1)
+	NIBBLES(64, 2)
+	NIBBLES(96, 3)
+	VMOVDQU Y0, (DI)
+	ADDQ    $256, SI
+	ADDQ    $64, DI
+	DECQ    CX
+	JNE     putq4loop
+	VZEROUPPER
+	RET

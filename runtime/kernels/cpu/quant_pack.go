@@ -27,34 +27,45 @@ type fitArgs struct {
 	sq        [maxFits][8]float32  // 3088
 	sqq       [maxFits][8]float32  // 3600
 	swq       [maxFits][8]float32  // 4112
+	lowest    [8]float32           // 4624
+	highest   [8]float32           // 4656
+	sum       [8]float32           // 4688; not finite when some weight is not
 }
 
 // quantizer makes panels of Q8 or Q4 out of 16 rows.
 type quantizer struct {
 	fitArgs
 	set  *quantSet
-	vals []float32 // [16][cols]
+	vals []float32 // [16][ld]
 	cols int
+	ld   int // cols and zeros up to whole groups
 	// Q4: each group's step and lowest value before they are rounded.
 	steps, lows []float32 // [groups][16]
 }
 
 func newQuantizer(set *quantSet, format, cols int) *quantizer {
-	q := &quantizer{set: set, cols: cols, vals: make([]float32, lanes*cols)}
+	q := &quantizer{set: set, ld: groupsOf(cols) * groupLen, cols: cols}
+	q.vals = make([]float32, lanes*q.ld)
 	if format == fmtQ4 {
-		q.steps = make([]float32, groupsOf(cols)*lanes)
-		q.lows = make([]float32, groupsOf(cols)*lanes)
+		q.steps = make([]float32, lanes*q.ld/groupLen)
+		q.lows = make([]float32, lanes*q.ld/groupLen)
 	}
 	return q
 }
 
 // panel fills a panel from up to 16 rows as they are stored.
 func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
-	n := len(raw) * 8 / d.Bits()
-	if err := tensor.ToF32(q.vals[:n], raw, d); err != nil {
-		return err
+	row := q.cols * d.Bits() / 8
+	for n := range lanes {
+		if len(raw) == 0 {
+			clear(q.vals[n*q.ld:])
+			break
+		}
+		if err := tensor.ToF32(q.vals[n*q.ld:][:q.cols], raw[:row], d); err != nil {
+			return err
+		}
+		raw = raw[row:]
 	}
-	clear(q.vals[n:])
 	if format == fmtQ4 {
 		q.panelQ4(panel)
 	} else {
@@ -65,22 +76,14 @@ func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
 
 // load puts group g of outputs n..n+8 into the block.
 func (q *quantizer) load(g, n int) {
-	if (g+1)*groupLen > q.cols {
-		q.w = [groupLen][8]float32{}
-	}
-	for i := range 8 {
-		row := q.vals[(n+i)*q.cols:][:q.cols]
-		for k, v := range row[g*groupLen : min((g+1)*groupLen, q.cols)] {
-			q.w[k][i] = v
-		}
-	}
+	q.set.block(&q.fitArgs, &q.vals[n*q.ld+g*groupLen], q.ld)
 }
 
 // panelQ8 fills a panel from vals. Of each group's scale the one with the
 // least squared error is taken, among those that make 127 of the largest
 // weight, or something less, refined by least squares.
 func (q *quantizer) panelQ8(panel []byte) {
-	for g := range groupsOf(q.cols) {
+	for g := range q.ld / groupLen {
 		group := panel[g*groupQ8:][:groupQ8]
 		for n := 0; n < lanes; n += 8 {
 			q.load(g, n)
@@ -88,12 +91,7 @@ func (q *quantizer) panelQ8(panel []byte) {
 			for i, d := range scale {
 				binary.LittleEndian.PutUint16(group[2*(n+i):], d)
 			}
-			values := group[2*lanes:]
-			for k := range groupLen {
-				for i, v := range q.q[k] {
-					values[k/2*2*lanes+2*(n+i)+k%2] = byte(v)
-				}
-			}
+			q.set.putQ8(&group[2*lanes+2*n], &q.q)
 		}
 	}
 }
@@ -101,32 +99,25 @@ func (q *quantizer) panelQ8(panel []byte) {
 // fitQ8 chooses the block's scales and leaves its integers in q.
 func (q *quantizer) fitQ8() (scale [8]uint16) {
 	const least = 80 // of what the largest weight may become
-	var largest [8]float32
-	for k := range q.w {
-		for i, v := range q.w[k] {
-			largest[i] = max(largest[i], float32(math.Abs(float64(v)))) // NaN stays
-		}
-	}
 	q.low, q.high, q.n = -topQ8, topQ8, maxFits
 	q.offset = [maxFits][8]float32{}
-	for c := range maxFits {
-		top := topQ8 - float32(c)*(topQ8-least)/(maxFits-1)
-		for i, a := range largest {
-			q.inverse[c][i] = reciprocal(a / top)
+	for i := range scale {
+		r := reciprocal(max(q.highest[i], -q.lowest[i]))
+		for c := range maxFits {
+			q.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(maxFits-1)), math.MaxFloat32)
 		}
 	}
 	q.set.fit(&q.fitArgs)
 	for i := range scale {
 		var d, best float32
 		for c := range maxFits {
-			// With the scale swq/sqq the error is Σw² less this.
-			if e := q.swq[c][i] * (q.swq[c][i] / q.sqq[c][i]); e > best {
-				best, d = e, q.swq[c][i]/q.sqq[c][i]
+			// With the scale swq/sqq the error is Σw² less swq²/sqq.
+			if e := q.swq[c][i] * q.swq[c][i]; e > best*q.sqq[c][i] {
+				d = q.swq[c][i] / q.sqq[c][i]
+				best = q.swq[c][i] * d
 			}
 		}
-		if !(largest[i] <= math.MaxFloat32) {
-			d = float32(math.NaN())
-		}
+		d += q.sum[i] - q.sum[i] // NaN when not finite
 		scale[i] = tensor.F32ToF16(d)
 		q.inverse[0][i] = reciprocal(tensor.F16ToF32(scale[i]))
 	}
@@ -148,7 +139,7 @@ func reciprocal(d float32) float32 {
 // units; then steps and lowest values become whole units.
 func (q *quantizer) panelQ4(panel []byte) {
 	le := binary.LittleEndian
-	groups := groupsOf(q.cols)
+	groups := q.ld / groupLen
 	q.low, q.high = 0, topQ4
 	for g := range groups {
 		for n := 0; n < lanes; n += 8 {
@@ -165,8 +156,6 @@ func (q *quantizer) panelQ4(panel []byte) {
 	}
 	for g := range groups {
 		group := panel[unitBytes+g*groupQ4:][:groupQ4]
-		values := group[2*lanes:]
-		clear(values)
 		for n := 0; n < lanes; n += 8 {
 			q.load(g, n)
 			at := g*lanes + n
@@ -174,11 +163,7 @@ func (q *quantizer) panelQ4(panel []byte) {
 			for i := range 8 {
 				le.PutUint16(group[2*(n+i):], uint16(offset[i])<<scaleBits|uint16(scale[i]))
 			}
-			for k := range groupLen {
-				for i, v := range q.q[k] {
-					values[k/8*4*lanes+4*(n+i)+k%4] |= byte(v) << (k / 4 % 2 * 4)
-				}
-			}
+			q.set.putQ4(&group[2*lanes+4*n], &q.q)
 		}
 	}
 }
@@ -186,13 +171,7 @@ func (q *quantizer) panelQ4(panel []byte) {
 // fitQ4 finds the steps and lowest values of least squared error for a block,
 // among some that clip a part of the range, refined by least squares.
 func (q *quantizer) fitQ4(steps, lows []float32) {
-	var low, high, sum [8]float32
-	for k := range q.w {
-		for i, v := range q.w[k] {
-			low[i], high[i] = min(low[i], v), max(high[i], v) // NaN stays
-			sum[i] += v
-		}
-	}
+	low, high, sum := q.lowest, q.highest, q.sum
 	cut := [4]float32{1, 0.94, 0.88, 0.8}
 	q.n = maxFits
 	for c := range maxFits {
@@ -204,7 +183,8 @@ func (q *quantizer) fitQ4(steps, lows []float32) {
 	}
 	q.set.fit(&q.fitArgs)
 	for i := range 8 {
-		steps[i], lows[i] = (high[i]-low[i])/topQ4, low[i]
+		// This is NaN when some weight is not finite.
+		steps[i], lows[i] = (high[i]-low[i])/topQ4+(sum[i]-sum[i]), low[i]
 		var best float32
 		for c := range maxFits {
 			sq, sqq, swq := q.sq[c][i], q.sqq[c][i], q.swq[c][i]
@@ -216,7 +196,7 @@ func (q *quantizer) fitQ4(steps, lows []float32) {
 					d, m, e = num/den, l, (num*(num/den)+sum[i]*sum[i])/groupLen
 				}
 			}
-			if e > best && d > 0 {
+			if e > best && d > 0 && steps[i] == steps[i] {
 				best, steps[i], lows[i] = e, d, m
 			}
 		}
@@ -226,15 +206,11 @@ func (q *quantizer) fitQ4(steps, lows []float32) {
 // wholeQ4 makes whole units of the steps and lowest values, and leaves the
 // block's integers in q.
 func (q *quantizer) wholeQ4(unit, steps, lows []float32) (scale, offset [8]int) {
-	const tries = 3 // the nearest whole step and its neighbours
-	var inv, sum [8]float32
+	const tries = 3         // the nearest whole step and its neighbours
+	var inv, sum [8]float32 // sum: of the weights in units
 	for i, u := range unit {
 		inv[i] = reciprocal(u)
-	}
-	for k := range q.w {
-		for i, v := range q.w[k] {
-			sum[i] += v * inv[i]
-		}
+		sum[i] = q.sum[i] * inv[i]
 	}
 	clampTo := func(v float32, low, high int) int {
 		return int(min(max(math.RoundToEven(float64(v)), float64(low)), float64(high)))

@@ -65,6 +65,44 @@ func mmGoQ4(a *mmArgs) {
 	}
 }
 
+// blockGo is quantSet.block in Go.
+func blockGo(a *fitArgs, src *float32, ld int) {
+	a.lowest, a.highest, a.sum = [8]float32{}, [8]float32{}, [8]float32{}
+	rows := slice(src, 7*ld+groupLen)
+	for i := range 8 {
+		for k, v := range rows[i*ld:][:groupLen] {
+			a.w[k][i] = v
+			a.lowest[i], a.highest[i] = min(a.lowest[i], v), max(a.highest[i], v)
+			a.sum[i] += v
+		}
+	}
+}
+
+// putQ8Go is quantSet.putQ8 in Go.
+func putQ8Go(dst *byte, q *[groupLen][8]int32) {
+	d := unsafe.Slice(dst, lanes*(groupLen-1))
+	for k := range q {
+		for i, v := range q[k] {
+			d[k/2*2*lanes+2*i+k%2] = byte(v)
+		}
+	}
+}
+
+// putQ4Go is quantSet.putQ4 in Go.
+func putQ4Go(dst *byte, q *[groupLen][8]int32) {
+	d := unsafe.Slice(dst, lanes*(groupLen/2-2))
+	for k := range q {
+		for i, v := range q[k] {
+			b := &d[k/8*4*lanes+4*i+k%4]
+			if k%8 < 4 {
+				*b = byte(v)
+			} else {
+				*b |= byte(v) << 4
+			}
+		}
+	}
+}
+
 // fitGo is quantSet.fit in Go.
 func fitGo(a *fitArgs) {
 	for c := range a.n {
