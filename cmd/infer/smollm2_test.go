@@ -83,9 +83,15 @@ func TestSmolLM2AtTheShell(t *testing.T) {
 	if err := os.WriteFile(file, ids, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var s scoreOutput
-	decode(t, infer(t, "score", dir, "--ids", file, "--json", "--top-k", "0", "--precision", "f32", "--window", fmt.Sprint(p.Context)), &s)
-	if s.Perplexity == nil || !(math.Abs(*s.Perplexity-p.Perplexity) <= 0.002) {
-		t.Errorf("perplexity %v, want %v", s.Perplexity, p.Perplexity)
+	for _, c := range []struct {
+		quantize string
+		most     float64 // difference
+	}{{"none", 0.002}, {"q8", 0.001 * p.Perplexity}, {"q4", 0.03 * p.Perplexity}} {
+		var s scoreOutput
+		decode(t, infer(t, "score", dir, "--ids", file, "--json", "--top-k", "0", "--precision", "f32",
+			"--window", fmt.Sprint(p.Context), "--quantize", c.quantize), &s)
+		if s.Perplexity == nil || !(math.Abs(*s.Perplexity-p.Perplexity) <= c.most) {
+			t.Errorf("--quantize %s: perplexity %v, want %v", c.quantize, s.Perplexity, p.Perplexity)
+		}
 	}
 }

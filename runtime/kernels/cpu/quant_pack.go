@@ -98,19 +98,22 @@ func (q *quantizer) panelQ8(panel []byte) {
 
 // fitQ8 chooses the block's scales and leaves its integers in q.
 func (q *quantizer) fitQ8() (scale [8]uint16) {
-	const least = 80 // of what the largest weight may become
-	q.low, q.high, q.n = -topQ8, topQ8, maxFits
+	const (
+		tries = 8
+		least = 90 // of what the largest weight may become
+	)
+	q.low, q.high, q.n = -topQ8, topQ8, tries
 	q.offset = [maxFits][8]float32{}
 	for i := range scale {
 		r := reciprocal(max(q.highest[i], -q.lowest[i]))
-		for c := range maxFits {
-			q.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(maxFits-1)), math.MaxFloat32)
+		for c := range tries {
+			q.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(tries-1)), math.MaxFloat32)
 		}
 	}
 	q.set.fit(&q.fitArgs)
 	for i := range scale {
 		var d, best float32
-		for c := range maxFits {
+		for c := range tries {
 			// With the scale swq/sqq the error is Σw² less swq²/sqq.
 			if e := q.swq[c][i] * q.swq[c][i]; e > best*q.sqq[c][i] {
 				d = q.swq[c][i] / q.sqq[c][i]
