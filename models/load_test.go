@@ -257,6 +257,36 @@ func (still) Attention(kernels.AttentionArgs)                              {}
 func (still) GatedAct(tensor.Tensor, tensor.Tensor, kernels.Activation)    {}
 func (still) GatherRows(tensor.Tensor, tensor.Tensor)                      {}
 
+// marked keeps the layers that it is told of, and which had an attention.
+type marked struct {
+	still
+	layer int
+	seen  *[]int
+}
+
+func (m *marked) Layer(n int) { m.layer = n }
+
+func (m *marked) Attention(kernels.AttentionArgs) { *m.seen = append(*m.seen, m.layer) }
+
+// Operations are told the layer that they belong to, by its number in the model.
+func TestForwardNamesLayers(t *testing.T) {
+	m, err := models.Open(modelstest.OpenGolden(t, "qwen3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Load(t.Context(), models.LoadOptions{
+		Lo: 1, Hi: 3, Checkpoint: modelstest.OpenGolden(t, "qwen3"), Backend: &counting{}, Stream: sink{}, MaxTokens: 4, MaxPositions: 8,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	s.Forward(&marked{seen: &seen}, &kernels.Batch{Tokens: make([]int32, 1)}, make([]kernels.KVLayer, 2), tensor.Tensor{}, tensor.Tensor{})
+	if !slices.Equal(seen, []int{1, 2}) {
+		t.Errorf("attention of layers %v, want 1 and 2", seen)
+	}
+}
+
 func TestForwardAllocatesNothing(t *testing.T) {
 	ck := modelstest.OpenGolden(t, "qwen3")
 	m, err := models.Open(ck)

@@ -102,8 +102,12 @@ func (s *stage) Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer,
 		ops.Embed(x, s.embed)
 	}
 	h := rows(s.normed)
+	marker, marks := ops.(kernels.LayerMarker)
 	for i := range s.layers {
 		w := &s.layers[i]
+		if marks {
+			marker.Layer(s.lo + i)
+		}
 		s.attention(ops, w, kv[i], s.window(s.lo+i), x, h, rows(s.qkv), rows(s.attended))
 		switch {
 		case w.router == nil:
@@ -113,6 +117,9 @@ func (s *stage) Forward(ops kernels.Ops, b *kernels.Batch, kv []kernels.KVLayer,
 		default:
 			s.mixAway(w, x)
 		}
+	}
+	if marks {
+		marker.Layer(-1)
 	}
 	if n := len(b.Logits); s.head != nil && n > 0 {
 		last := s.scratch.at(s.gathered).Rows(0, n)

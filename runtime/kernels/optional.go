@@ -5,7 +5,7 @@ import "infer/runtime/tensor"
 // What some Ops can do beside Ops itself; ask by a type assertion.
 
 // LayerMarker names the layer that the operations that follow belong to, for
-// errors. Begin unsets it.
+// errors; −1 for none, as after Begin.
 type LayerMarker interface {
 	Layer(n int)
 }
