@@ -30,9 +30,9 @@ test:
 	$(ENV) go test $(TESTFLAGS) ./...
 
 # The race detector needs a C compiler. What runs in one goroutine by design,
-# the reference kernels, is left out.
+# the reference kernels and the GPU's check, is left out.
 test-race:
-	$(ENV) go test -race -short $$($(ENV) go list ./... | grep -v /kernels/ref)
+	$(ENV) go test -race -short $$($(ENV) go list ./... | grep -vE '/kernels/ref|/gpucheck')
 
 # The build without any assembly.
 test-purego:

@@ -47,7 +47,7 @@ func TestRunOnSimulatedMachine(t *testing.T) {
 			t.Errorf("not measured: %+v", k)
 		}
 	}
-	for _, want := range []string{"copy bf16", "rmsnorm bf16", "rmsnorm auto", "gate bf16", "argmax auto", "digest bf16", "matmul bf16", "matmul auto", "attention, bf16"} {
+	for _, want := range []string{"copy bf16", "rmsnorm bf16", "rmsnorm auto", "gate bf16", "argmax auto", "digest bf16", "embed, bf16", "rotary auto", "fill bf16", "compare auto", "matmul bf16", "matmul auto", "attention, bf16"} {
 		if !names[want] {
 			t.Errorf("%s was not measured; there are %v", want, names)
 		}

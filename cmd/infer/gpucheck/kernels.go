@@ -175,6 +175,51 @@ func (m *bench) rows() (all []Kernel, err error) {
 	return all, err
 }
 
+// tokens measures what is done for each token beside the products: its row of
+// the embedding, its rotation and its K/V, and the probe's patterns.
+func (m *bench) tokens() (all []Kernel, err error) {
+	add := func(k Kernel, kerr error) {
+		if kerr == nil {
+			all = append(all, k)
+		}
+		err = errors.Join(err, kerr)
+	}
+	t, hidden := m.size(512, 4), m.size(4096, 64)
+	h := kernels.Heads{Q: m.size(32, 4), KV: m.size(8, 2), Dim: m.size(128, 64)}
+	act, kv := int64(m.b.ActType().Bits()/8), int64(m.b.KVType().Bits()/8)
+	table, err := m.b.Pack(m.s, matrix{m.size(32768, 64), hidden}, kernels.AsStored)
+	if err != nil {
+		return nil, err
+	}
+	m.free = append(m.free, table.Free)
+	x, e1 := m.tensor(m.b.ActType(), t, hidden)
+	qkv, e2 := m.tensor(m.b.ActType(), t, h.Cols())
+	cos, e3 := m.tensor(tensor.F32, kernels.BlockSize, h.Dim/2)
+	sin, e4 := m.tensor(tensor.F32, kernels.BlockSize, h.Dim/2)
+	k, e5 := m.tensor(m.b.KVType(), t, h.KV, kernels.BlockSize, h.Dim)
+	v, e6 := m.tensor(m.b.KVType(), t, h.KV, kernels.BlockSize, h.Dim)
+	if err := errors.Join(e1, e2, e3, e4, e5, e6); err != nil {
+		return nil, err
+	}
+	m.ops.Begin(decodeBatch(t, kernels.BlockSize, 1))
+	row := table.Bytes() / int64(table.Rows())
+	add(m.kernel(fmt.Sprintf("embed, %d rows", t), int64(t)*(row+act*int64(hidden)), 0, func(int) { m.ops.Embed(x, table) }))
+	heads := int64(t) * int64(h.Dim)
+	add(m.kernel(fmt.Sprintf("rotary and K/V, %d rows", t), heads*(2*act*int64(h.Q+h.KV)+act*int64(h.KV)+2*kv*int64(h.KV)), 0,
+		func(int) {
+			m.ops.Rotary(kernels.RotaryArgs{QKV: qkv, Heads: h, Cos: cos, Sin: sin, KV: kernels.KVLayer{K: k, V: v}})
+		}))
+	if p, ok := m.ops.(kernels.Prober); ok {
+		var c kernels.Comparison
+		add(m.kernel("fill", k.Bytes(), 0, func(int) { p.Fill(k, 1, 1) }))
+		add(m.kernel("compare", k.Bytes(), 0, func(int) { p.Compare(&c, k, 1, 1) }))
+		if err == nil && c.Bad != 0 {
+			err = fmt.Errorf("compare: %d bytes of what fill wrote are other ones, the first at %d", c.Bad, c.First)
+		}
+	}
+	return all, err
+}
+
 // products measures the matrix products of an 8B model: few rows are bound by
 // the weights' bytes, many by arithmetic.
 func (m *bench) products(f kernels.Format) (all []Kernel, err error) {

@@ -125,7 +125,7 @@ func (r *Report) measureKernels(ctx context.Context, o Options, p cuda.Precision
 				return err
 			}
 		}
-		errs := []error{add(m.rows()), add(m.attention()), add(m.products(kernels.AsStored))}
+		errs := []error{add(m.rows()), add(m.tokens()), add(m.attention()), add(m.products(kernels.AsStored))}
 		for _, f := range []kernels.Format{kernels.Q8, kernels.Q4} {
 			if err := add(m.products(f)); err != nil {
 				errs = append(errs, fmt.Errorf("weights in %v: %w", f, err))
