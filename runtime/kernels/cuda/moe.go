@@ -70,7 +70,7 @@ func (o *ops) Experts(a kernels.ExpertsArgs) {
 	if rows > fewRows && pairs > 4*e {
 		p.shift = manyPairs
 	}
-	l := o.stream.launch("Experts (sort)", o.fn.group, 1, 1, 1, 256)
+	l := o.stream.launch("Experts (sort)", o.fn.group, 1, 1, 1, 1024)
 	l.ptr(at(a.IDs))
 	l.ptr(at(s.Order))
 	l.i32(pairs)

@@ -72,45 +72,42 @@ GLOBAL BOUNDS(128) moe_route(const float* logits, int* ids, float* weights, int 
   }
 }
 
-#define CHUNK 4096
-
 // Sorts pairs by expert, those of an expert in their order, in tiles of
-// 1 << shift. One block of 256 threads, each of which looks for its experts.
-GLOBAL BOUNDS(256) moe_group(const int* ids, int* starts, int pairs, int e, int shift) {
-  SHARED u16 id[CHUNK];
-  SHARED int have[MAX_EXPERTS];
+// 1 << shift. One block of 1,024 threads: each looks for one expert in one of
+// as many runs of pairs as there are threads for.
+GLOBAL BOUNDS(1024) moe_group(const int* ids, int* starts, int pairs, int e, int shift) {
+  SHARED int have[1024];               // [run, expert], then how many the runs before have
+  SHARED int all[MAX_EXPERTS];         // of an expert
+  SHARED int place[MAX_EXPERTS];       // where an expert's begin
   int *order = starts + e + 1, *count = order + pairs, *tiles = count + 1;
-  auto load = [&](int from) {
-    SYNC();
-    int n = mini(CHUNK, pairs - from);
-    for (int i = tid; i < n; i += 256) id[i] = ids[from + i];
-    SYNC();
-    return n;
-  };
-  for (int base = 0; base < e; base += 256) {
-    int mine = base + tid, before = 0, equal = 0;
-    for (int from = 0; from < pairs; from += CHUNK) {
-      int n = load(from);
-      for (int i = 0; i < n; i++) before += id[i] < mine, equal += id[i] == mine;
-    }
-    if (mine < e) starts[mine] = before, have[mine] = equal;
-  }
-  if (tid == 0) starts[e] = pairs;
+  int runs = 1024 / e, mine = tid % e, run = tid / e;
+  int from = run < runs ? pairs * run / runs : 0, end = run < runs ? pairs * (run + 1) / runs : 0;
+  int n = 0;
+  for (int i = from; i < end; i++) n += ids[i] == mine;
+  have[tid] = n;
   SYNC();
-  for (int base = 0; base < e; base += 256) {
-    int mine = base + tid, to = 0, tile = 0;
-    for (int i = 0; i < mini(mine, e); i++) to += have[i], tile += (have[i] + (1 << shift) - 1) >> shift;
-    if (mine < e) {
-      for (int i = 0; i < have[mine]; i += 1 << shift, tile++) tiles[2 * tile] = mine, tiles[2 * tile + 1] = to + i;
-      if (mine == e - 1) *count = tile;
+  if (tid < e) {
+    n = 0;
+    for (int r = 0; r < runs; r++) {
+      int h = have[r * e + tid];
+      have[r * e + tid] = n;
+      n += h;
     }
-    for (int from = 0; from < pairs; from += CHUNK) {
-      int n = load(from);
-      if (mine < e)
-        for (int i = 0; i < n; i++)
-          if (id[i] == mine) order[to++] = from + i;
-    }
+    all[tid] = n;
   }
+  SYNC();
+  if (tid < e) {
+    int at = 0, tile = 0;
+    for (int i = 0; i < tid; i++) at += all[i], tile += (all[i] + (1 << shift) - 1) >> shift;
+    place[tid] = starts[tid] = at;
+    for (int i = 0; i < n; i += 1 << shift, tile++) tiles[2 * tile] = tid, tiles[2 * tile + 1] = at + i;
+    if (tid == e - 1) starts[e] = pairs, *count = tile;
+  }
+  SYNC();
+  if (run >= runs) return;
+  int to = place[mine] + have[tid];
+  for (int i = from; i < end; i++)
+    if (ids[i] == mine) order[to++] = i;
 }
 
 // The rows of a tile's products: with k those of x are the pairs' rows and
