@@ -18,23 +18,39 @@ const warmTimeout = 30 * time.Second
 // GET /health: the process answers and has a model that can compute.
 func (s *Server) health(c *gin.Context) {
 	m, err := s.current()
+	answer := struct {
+		Status  string        `json:"status"`
+		Devices *deviceHealth `json:"devices,omitempty"`
+	}{Status: "ok"}
 	if err == nil && m.Stats != nil {
-		if failed := m.Stats().Failed; failed != nil {
-			err = &apiError{Status: http.StatusServiceUnavailable, Type: typeServer, Message: failed.Error()}
+		stats := m.Stats()
+		if stats.Failed != nil {
+			err = &apiError{Status: http.StatusServiceUnavailable, Type: typeServer, Message: stats.Failed.Error()}
 		}
+		answer.Devices = stats.Devices.health()
 	}
 	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return
 	}
-	s.writeJSON(c, http.StatusOK, map[string]string{"status": "ok"})
+	s.writeJSON(c, http.StatusOK, answer)
 }
 
 // GET /ready: the model has made a token. Where none was made yet, one is.
 func (s *Server) ready(c *gin.Context) {
-	if _, err := s.current(); err != nil {
+	m, err := s.current()
+	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return
+	}
+	if m.Stats != nil {
+		if why := m.Stats().Devices.Recovering; why != nil {
+			s.fail(c, &apiError{
+				Status: http.StatusServiceUnavailable, Type: typeServer, RetryAfter: 2 * time.Second,
+				Message: "the model is being loaded again without a lost device: " + why.Error(),
+			})
+			return
+		}
 	}
 	if err := s.Warm(c.Request.Context()); err != nil {
 		s.fail(c, &apiError{

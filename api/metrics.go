@@ -208,6 +208,7 @@ type statsCollector struct {
 	queries, hits, preemptions               *prometheus.Desc
 	steps, failedSteps, stepTime             *prometheus.Desc
 	drafted, accepted                        *prometheus.Desc
+	devices                                  deviceCollector
 }
 
 func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsCollector {
@@ -219,6 +220,7 @@ func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsColle
 	}
 	return &statsCollector{
 		stats:       stats,
+		devices:     newDeviceCollector(labels),
 		running:     desc("num_requests_running", "Sequences in the engine's batch."),
 		waiting:     desc("num_requests_waiting", "Sequences in the engine's queue."),
 		usage:       desc("kv_cache_usage_perc", "Part of the K/V blocks in use, 0 to 1."),
@@ -259,4 +261,5 @@ func (c *statsCollector) Collect(ch chan<- prometheus.Metric) {
 	put(c.steps, prometheus.CounterValue, float64(s.Steps))
 	put(c.failedSteps, prometheus.CounterValue, float64(s.FailedSteps))
 	put(c.stepTime, prometheus.CounterValue, s.StepTime.Seconds())
+	c.devices.collect(&s.Devices, put)
 }

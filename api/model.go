@@ -147,4 +147,6 @@ type Stats struct {
 	Steps, FailedSteps int64
 	StepTime           time.Duration // sum over all steps
 	Failed             error         // nothing can be computed any more
+
+	Devices Devices
 }

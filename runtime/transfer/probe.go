@@ -21,9 +21,17 @@ type Probe struct {
 	Links    []device.Link
 	Store    *Store        // for the marker of what is probed just now; nil: none
 	Patience time.Duration // for one wait; 0: a second
-	Soak     bool          // larger and more copies
-	round    uint64
-	sides    map[device.ID]*probeSide
+	// Soak repeats the copies of each pair for so long.
+	Soak  time.Duration
+	round uint64
+	sides map[device.ID]*probeSide
+}
+
+// Add has a GPU take part, once.
+func (p *Probe) Add(b kernels.Backend) {
+	if !slices.ContainsFunc(p.Backends, func(o kernels.Backend) bool { return o.Device().Info().ID == b.Device().Info().ID }) {
+		p.Backends = append(p.Backends, b)
+	}
 }
 
 // probeSide is one GPU with its memory and streams for probing.
@@ -118,14 +126,22 @@ func (p *Probe) Pair(ctx context.Context, pair Pair) (m Measurement) {
 		patience = time.Second
 	}
 	l := &linkProbe{p: p, m: &m, pair: pair, src: src, dst: dst, patience: patience}
-	for _, what := range []func(context.Context) error{l.copies, l.large, l.backToBack, l.bothWays, l.chain, l.speeds} {
-		if err := what(ctx); err != nil {
-			l.failed(err)
-			return m
+	began := time.Now()
+	steps := []func(context.Context) error{l.copies, l.large, l.backToBack, l.bothWays, l.chain}
+	for round := 0; round == 0 || time.Since(began) < p.Soak; round++ {
+		for _, what := range steps {
+			if err := what(ctx); err != nil {
+				l.failed(err)
+				return m
+			}
+			if m.Corruption != nil {
+				return m
+			}
 		}
-		if m.Corruption != nil {
-			return m
-		}
+	}
+	if err := l.speeds(ctx); err != nil {
+		l.failed(err)
+		return m
 	}
 	if err := l.kernelReads(ctx); errors.Is(err, context.DeadlineExceeded) {
 		m.KernelReads = Hung
