@@ -21,6 +21,7 @@ type devices struct {
 	cpu  *cpu.Backend
 	gpus *cuda.System // nil: none
 	used []kernels.Backend
+	gone []device.ID // lost, or unable to hold what they were given
 }
 
 // openDevices opens the CPU and finds the GPUs, unless the map leaves them out.
@@ -41,6 +42,7 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 	if auto || named || f.simulate != "" || f.mapsModules() {
 		d.gpus, err = cuda.Open(cuda.Options{
 			Simulate: f.simulate, Precision: cuda.Precision(f.precision), MemoryLimit: gpuLimits(limits),
+			Synchronous: f.transfer.synchronous(),
 		})
 		switch {
 		case errors.Is(err, cuda.ErrNoDriver) && !named && f.simulate == "":
@@ -53,6 +55,9 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 			return nil, err
 		case strings.HasPrefix(d.gpus.Note(), "CUDA_VISIBLE_DEVICES"):
 			log.Warn().Msg(d.gpus.Note())
+		}
+		if d.gpus != nil {
+			notices(d.gpus, log)
 		}
 	}
 	known := []string{device.ID{Kind: device.CPU}.String()}
@@ -93,7 +98,9 @@ func (d *devices) whatIf(f *computeFlags) whatIf {
 	if d.gpus != nil {
 		infos := d.gpus.Infos()
 		for _, info := range infos {
-			w.places = append(w.places, gpuPlace(info, f))
+			if usable(info) && !slices.Contains(d.gone, info.ID) {
+				w.places = append(w.places, gpuPlace(info, f))
+			}
 		}
 		w.links = hops(infos, d.gpus.Links())
 	}
@@ -110,6 +117,7 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 			all = append(all, s.ExpertsOn)
 		}
 	}
+	d.used = nil
 	for _, id := range all {
 		var b kernels.Backend = d.cpu
 		if id.Kind == device.CUDA {

@@ -1,19 +1,28 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"infer/runtime/arch"
+	"infer/runtime/device"
+	"infer/runtime/kernels/cpu"
+	"infer/runtime/kernels/cuda"
+	"infer/runtime/transfer"
 )
 
 type doctorOptions struct {
-	archs, json bool
+	archs, json, forget bool
+	soak                time.Duration
+	simulate            string
+	transfer            transferFlags
 }
 
 func newDoctor() *cobra.Command {
@@ -21,96 +30,176 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine the GPUs and the paths between them",
-		Args:  argsExactly(0, "no arguments"),
+		Long: `Examine the GPUs and the paths between them.
+
+Every directed pair of GPUs that the driver offers peer copies for is probed, in
+a process of its own: whether the bytes arrive, and how fast. Exit code 1 means
+that something is unsafe; nothing unsafe is ever used.`,
+		Example: `  infer doctor
+  infer doctor --soak 60s --json > doctor.json
+  infer doctor --simulate 4xA100-SXM`,
+		Args: argsExactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printArchs(cmd.OutOrStdout(), o.json)
+			switch {
+			case o.soak < 0:
+				return usagef("--soak %v: must not be negative", o.soak)
+			case o.archs:
+				return printArchs(cmd.OutOrStdout(), o.json)
+			case o.forget:
+				return forgetLinks(cmd.OutOrStdout())
+			}
+			return doctor(cmd.Context(), cmd.OutOrStdout(), &o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.archs, "archs", false, "print the table of GPU architectures: what each compute capability may do, and the evidence")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	flags := cmd.Flags()
+	flags.BoolVar(&o.archs, "archs", false, "print the table of GPU architectures: what each compute capability may do, and the evidence")
+	flags.BoolVar(&o.json, "json", false, "print one JSON object (docs/doctor.schema.json)")
+	flags.BoolVar(&o.forget, "forget", false, "forget what is known of links: verdicts, quarantine, and those whose probe crashed")
+	flags.DurationVar(&o.soak, "soak", 0, "probe each pair for so long, like 60s")
+	flags.StringVar(&o.simulate, "simulate", "", "examine simulated GPUs: like 2xRTX-5090, or a topology file")
 	return cmd
 }
 
-// archRow is a row of the table as JSON.
-type archRow struct {
-	Capability     string                 `json:"compute_capability"`
-	Name           string                 `json:"name"`
-	Products       string                 `json:"products"`
-	Kernels        string                 `json:"kernels"` // "" when none run there
-	SharedBytes    int                    `json:"shared_bytes_per_block"`
-	Integrated     bool                   `json:"integrated"`
-	Copies         arch.CopyMode          `json:"copies"`
-	CopiesEvidence arch.Evidence          `json:"copies_evidence"`
-	Peers          bool                   `json:"peers_may_be_probed"`
-	PeersEvidence  arch.Evidence          `json:"peers_evidence"`
-	Features       map[string]archFeature `json:"features"`
+// diagnosis is what doctor found, and its JSON.
+type diagnosis struct {
+	Schema    string          `json:"schema"`
+	Version   string          `json:"version"`
+	CPU       string          `json:"cpu"`
+	Driver    string          `json:"driver"` // "" without one
+	Note      string          `json:"note,omitempty"`
+	Simulated string          `json:"simulated,omitempty"`
+	GPUs      []gpuDiagnosis  `json:"gpus"`
+	Links     []linkDiagnosis `json:"links"`
+	Host      transfer.Host   `json:"host"`
+	Hints     []transfer.Hint `json:"hints"`
+	Seconds   float64         `json:"probe_seconds"`
+	Safe      bool            `json:"safe"`
+	Problems  []string        `json:"problems"`
+	facts     []transfer.LinkFacts
 }
 
-type archFeature struct {
-	Has      bool          `json:"has"`
-	Emulated bool          `json:"emulated,omitempty"`
-	OwnImage bool          `json:"needs_own_image,omitempty"`
-	Evidence arch.Evidence `json:"evidence"`
+type gpuDiagnosis struct {
+	Device       string        `json:"device"`
+	Name         string        `json:"name"`
+	UUID         string        `json:"uuid"`
+	PCI          string        `json:"pci"`
+	Capability   string        `json:"compute_capability"`
+	Architecture string        `json:"architecture"`
+	Known        bool          `json:"known"`
+	Kernels      string        `json:"kernels"`
+	Copies       arch.CopyMode `json:"copies"`
+	Memory       int64         `json:"memory_bytes"`
+	BAR1         int64         `json:"bar1_bytes"`
+	NUMANode     int           `json:"numa_node"`
+	PCIeGen      int           `json:"pcie_gen"`
+	PCIeWidth    int           `json:"pcie_width"`
+	Notice       string        `json:"notice,omitempty"`
 }
 
-// printArchs prints the architecture table, the unknown row last.
-func printArchs(w io.Writer, asJSON bool) error {
-	rows := append(arch.Rows(), arch.Lookup(arch.ComputeCapability{}))
-	if asJSON {
-		var list []archRow
-		for _, r := range rows {
-			a := archRow{
-				Capability: capabilityName(r), Name: r.Name, Products: r.Products, Kernels: string(r.Image), SharedBytes: r.SharedBytes,
-				Integrated: r.Integrated, Copies: r.Copies, CopiesEvidence: r.CopiesEvidence, Peers: r.Peers, PeersEvidence: r.PeersEvidence,
-				Features: map[string]archFeature{},
-			}
-			for _, f := range r.Features.List() {
-				a.Features[f.Name] = archFeature{f.Has, f.Emulated, f.OwnImage, f.Evidence}
-			}
-			list = append(list, a)
-		}
-		return json.NewEncoder(w).Encode(map[string]any{"schema": "infer-architectures/1", "architectures": list})
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	head := []string{"CC", "NAME", "KERNELS", "COPIES", "PEERS"}
-	for _, f := range rows[0].Features.List() {
-		head = append(head, strings.ToUpper(f.Name))
-	}
-	fmt.Fprintln(t, strings.Join(append(head, "PRODUCTS"), "\t"))
-	for _, r := range rows {
-		line := []string{capabilityName(r), r.Name, "none", fmt.Sprintf("%s (%s)", r.Copies, r.CopiesEvidence), peersWord(r)}
-		if r.Image != arch.NoImage {
-			line[2] = string(r.Image)
-		}
-		for _, f := range r.Features.List() {
-			line = append(line, f.Claim.String())
-		}
-		fmt.Fprintln(t, strings.Join(append(line, r.Products), "\t"))
-	}
-	if err := t.Flush(); err != nil {
+type linkDiagnosis struct {
+	From        string            `json:"from"`
+	To          string            `json:"to"`
+	Kind        string            `json:"kind"`
+	PeerAccess  bool              `json:"peer_access"`
+	P2PStatus   string            `json:"nvml_p2p_status"`
+	Route       string            `json:"route"`
+	Reasons     []transfer.Reason `json:"reasons"`
+	Probe       transfer.Finding  `json:"probe"`
+	Quarantined string            `json:"quarantined"`
+}
+
+// errUnsafe ends doctor with exit code 1; what is wrong has been printed.
+var errUnsafe = errors.New("something is unsafe, see above; it is not used")
+
+func doctor(ctx context.Context, out io.Writer, o *doctorOptions) error {
+	d, err := examine(ctx, o)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(w, `
-A capability without a row takes the last one: what is safe everywhere.
-Features: yes, in plain PTX; slow, made of other instructions; own, only in an
-image for exactly that part or its family; no; ?, unknown. Evidence: the maker's
-assembler for features, the word in brackets for copies and peers. "Peers" is
-whether peer copies may be probed; only a probe says whether they work.
-`)
+	if o.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", " ")
+		err = e.Encode(d)
+	} else {
+		err = d.print(out)
+	}
+	if err == nil && !d.Safe {
+		err = errUnsafe
+	}
 	return err
 }
 
-func capabilityName(r arch.Row) string {
-	if s := r.Capability.String(); s != "" {
-		return s
+// examine looks at everything.
+func examine(ctx context.Context, o *doctorOptions) (*diagnosis, error) {
+	d := &diagnosis{
+		Schema: "infer-doctor/1", Version: version, CPU: cpu.Features(), Simulated: o.simulate, Safe: true,
+		GPUs: []gpuDiagnosis{}, Links: []linkDiagnosis{}, Hints: []transfer.Hint{}, Problems: []string{},
 	}
-	return "other"
+	gpus, err := cuda.Open(cuda.Options{Simulate: o.simulate})
+	if errors.Is(err, cuda.ErrNoDriver) && o.simulate == "" {
+		d.Note = err.Error()
+		d.Host = transfer.ReadHost(os.DirFS("/"), nil)
+		return d, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = gpus.Close() }()
+	infos := gpus.Infos()
+	d.Note = gpus.Note()
+	for _, i := range infos {
+		d.Driver = i.GPU.DriverVersion
+		d.GPUs = append(d.GPUs, gpuOf(i))
+	}
+	s := soakSurvey(ctx, gpus, o)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, p := range s.Problems {
+		d.Problems = append(d.Problems, p.Error())
+	}
+	for _, f := range s.Facts {
+		decision := transfer.Decide(f)
+		d.Links = append(d.Links, linkDiagnosis{
+			From: f.From.String(), To: f.To.String(), Kind: f.Link.Kind, PeerAccess: f.Link.PeerAccess, P2PStatus: f.Link.P2PStatus,
+			Route: decision.Route.Label(), Reasons: decision.Reasons, Probe: f.Finding, Quarantined: f.Quarantined,
+		})
+	}
+	d.facts, d.Seconds, d.Safe = s.Facts, s.Took.Seconds(), transfer.Safe(s.Facts)
+	d.Host = transfer.ReadHost(os.DirFS("/"), infos)
+	if h := transfer.Hints(d.Host, infos, s.Facts); h != nil {
+		d.Hints = h
+	}
+	return d, nil
 }
 
-func peersWord(r arch.Row) string {
-	word := "no"
-	if r.Peers {
-		word = "probe"
+func soakSurvey(ctx context.Context, gpus *cuda.System, o *doctorOptions) transfer.Survey {
+	return survey(ctx, gpus, surveyOptions{forbidden: o.transfer.forbidden(), simulate: o.simulate, again: true, soak: o.soak})
+}
+
+func gpuOf(i device.Info) gpuDiagnosis {
+	row := arch.Lookup(i.GPU.Capability)
+	return gpuDiagnosis{
+		Device: i.ID.String(), Name: i.Name, UUID: i.GPU.UUID, PCI: i.GPU.PCI, Capability: i.GPU.Capability.String(),
+		Architecture: row.Name, Known: row.Known, Kernels: string(row.Image), Copies: row.Copies, Memory: i.TotalBytes,
+		BAR1: i.GPU.BAR1Bytes, NUMANode: i.GPU.NUMANode, PCIeGen: i.GPU.PCIeGen, PCIeWidth: i.GPU.PCIeWidth, Notice: row.Notice(),
 	}
-	return fmt.Sprintf("%s (%s)", word, r.PeersEvidence)
+}
+
+// forgetLinks removes what is kept of links, of all machines.
+func forgetLinks(out io.Writer) error {
+	dir, err := linksDir()
+	if err != nil {
+		return err
+	}
+	store, err := transfer.OpenStore(dir, transfer.Key{BootID: transfer.KeyOf(nil, os.DirFS("/"), "").BootID})
+	if err != nil {
+		return err
+	}
+	n, err := store.Forget()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "forgot %d files in %s: links are probed again\n", n, dir)
+	return err
 }

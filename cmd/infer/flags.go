@@ -10,6 +10,7 @@ import (
 
 	"infer/runtime/engine"
 	"infer/runtime/kernels"
+	"infer/runtime/transfer"
 )
 
 // computeFlags are shared by every command that computes: serve, run, chat,
@@ -28,6 +29,7 @@ type computeFlags struct {
 	threads   int
 	speculate string
 	mmap      bool
+	transfer  transferFlags
 }
 
 // register adds the flags; maxSeqs is the command's default of --max-seqs.
@@ -48,6 +50,9 @@ func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
 	flags.StringVar(&f.speculate, "speculate", "auto", "compute guesses from the text so far along with a token: auto, as many as pay, or off; the answers are the same")
+	flags.StringVar(&f.transfer.verify, "verify", "always", "verify what devices get from each other: always, sampled:N (one step in N) or off")
+	flags.BoolVar(&f.transfer.noPeer, "no-peer", false, "never copy from GPU to GPU directly, always by way of the host")
+	flags.BoolVar(&f.transfer.sync, "sync", false, "wait for every launch and copy, so that an error names the one that failed; slow")
 	flags.BoolVar(&f.mmap, "mmap", false, "map the checkpoint's files instead of reading them")
 }
 
@@ -63,6 +68,9 @@ func (f *computeFlags) check() error {
 	}
 	if err := oneOf("precision", f.precision, "auto", "f32", "bf16"); err != nil {
 		return err
+	}
+	if _, err := transfer.ParseVerify(f.transfer.verify); err != nil {
+		return usageError{err}
 	}
 	if err := oneOf("quantize", f.quantize, "none", "q8", "q4"); err != nil {
 		return err

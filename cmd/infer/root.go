@@ -62,6 +62,7 @@ Every flag can be set by an environment variable: --max-seqs is INFER_MAX_SEQS.`
 	}
 	add("use", newServe(), newRun(), newChat(), newPull())
 	add("look", newPlan(), newInspect(), newTokenize(), newTemplate(), newScore(), newBench())
+	root.AddCommand(newProbe())
 	add("other", newDoctor(), newGPUSelftest(), newVersion())
 	return root
 }

@@ -14,12 +14,14 @@ import (
 	"infer/models"
 	_ "infer/models/all" // every family
 	"infer/models/tiny"
+	"infer/runtime/device"
 	"infer/runtime/devicemap"
 	"infer/runtime/engine"
 	"infer/runtime/kernels"
 	"infer/runtime/loader"
 	"infer/runtime/tokenizer"
 	"infer/runtime/tokenizer/chattemplate"
+	"infer/runtime/transfer"
 )
 
 // session is an opened model: what serve, run, chat, bench and score compute with.
@@ -34,6 +36,9 @@ type session struct {
 	format     kernels.Format       // of the weights
 	plan       devicemap.Plan
 	devices    *devices
+	checkpoint *loader.Checkpoint
+	router     *transfer.Router // nil: no GPUs
+	verify     string           // --verify
 	engine     *engine.Engine
 	loadTime   time.Duration
 }
@@ -64,13 +69,16 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		return nil, err
 	}
 	start := time.Now()
-	s := &session{source: src, format: f.format()}
+	s := &session{source: src, format: f.format(), verify: f.transfer.verify}
 	ck, err := src.checkpoint(f.mmap)
 	if err != nil {
 		return nil, err
 	}
+	s.checkpoint = ck // read again when a device is lost
 	defer func() {
-		err = errors.Join(err, ck.Close())
+		if err != nil {
+			err = errors.Join(err, ck.Close())
+		}
 	}()
 	m, err := models.Open(ck)
 	if err != nil {
@@ -111,15 +119,12 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	if f.ctx == 0 && s.plan.MaxContext < s.config.MaxPositions {
 		o.log.Warn().Strs("why", s.plan.Reasons).Msgf("the context is cut to %d tokens", s.plan.MaxContext)
 	}
-	backends, err := s.devices.open(s.plan)
-	if err != nil {
-		return nil, err
+	if s.router == nil {
+		s.router = routes(ctx, s.devices, f, s.plan, o.log)
 	}
 	progress.begin("loading "+src.name, bytes)
-	runner, err := engine.Load(ctx, engine.RunnerConfig{
-		Model: m, Checkpoint: ck, Plan: s.plan, Backends: backends, Format: f.format(),
-		Progress: progress.add,
-	})
+	place := s.placement(r, progress.add, o.log)
+	runner, err := place.Load(ctx)
 	if terr := <-text; terr != nil {
 		if runner != nil {
 			terr = errors.Join(terr, runner.Close())
@@ -131,11 +136,20 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	}
 	config := engine.Config{
 		Runner: runner, MaxQueue: o.maxQueue, StopIDs: s.generation.StopIDs, NoPrefixCache: o.noPrefixCache, MaxGap: o.maxGap,
-		NoSpeculation: f.speculate == "off",
+		NoSpeculation: f.speculate == "off", Recover: place.Recover, Scrub: scrubPause,
 		Events: engine.Events{
 			Stepped:    o.stepped,
 			StepFailed: func(err error, n int) { o.log.Error().Err(err).Int("sequences", n).Msg("step failed") },
 			Failed:     func(err error) { o.log.Error().Err(err).Msg("nothing can be computed any more") },
+			WeightsChanged: func(err error) {
+				o.log.Error().Err(err).Msg("weights changed in a GPU's memory: they are loaded again, and answers under way have been failed")
+			},
+			DeviceLost: func(lost []device.ID, cause error) {
+				o.log.Error().Err(cause).Strs("devices", names(lost)).Msg("going on without these devices")
+			},
+			Recovered: func(p devicemap.Plan, pause time.Duration, left error) {
+				o.log.Warn().Dur("pause_ms", pause).Str("on", s.devices.String()).AnErr("not_freed", left).Msg("the model is loaded again, and answers go on")
+			},
 		},
 	}
 	if s.tokenizer != nil {
@@ -144,6 +158,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	if s.engine, err = engine.New(config); err != nil {
 		return nil, errors.Join(err, runner.Close())
 	}
+	if f.transfer.verify == transfer.VerifyOff.String() {
+		o.log.Warn().Msg("--verify off: what devices get from each other is not verified; a faulty link gives wrong answers")
+	}
 	s.loadTime = time.Since(start)
 	return s, nil
 }
@@ -151,6 +168,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 func (s *session) close() {
 	_ = s.engine.Close()
 	_ = s.devices.close()
+	_ = s.checkpoint.Close()
 }
 
 // openText reads tokenizer and chat template, which a folder may lack, and
