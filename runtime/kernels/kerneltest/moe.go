@@ -141,6 +141,9 @@ func (p *pair) mixture(d tensor.DType, t, e, k, h, n int, pick func(row int) []i
 	m.xv, m.wv, m.init = p.random(t*h, 1), p.random(t*k, 1), p.random(t*h, 1)
 	m.x, m.w = p.act(tensor.Of(t, h), m.xv), p.f32(tensor.Of(t, k), m.wv)
 	copy(m.xv, p.ref.floats(m.x.ref)) // as rounded
+	if err := tensor.ToF32(m.init, encode(m.x.dev.DType, m.init), m.x.dev.DType); err != nil {
+		p.t.Fatal(err)
+	}
 	return m
 }
 
