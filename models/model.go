@@ -38,7 +38,7 @@ type Config struct {
 	Tied         bool
 	Windows      []int   // each layer's attention window, 0 for none; nil when no layer has one
 	StopIDs      []int32 // eos_token_id of config.json; generation_config.json may say otherwise
-	// KVLayerBytes per token and layer are 2 × Heads.KV × Heads.Dim elements.
+	// KVLayerBytes per token and layer are 2 × Heads.KV × kernels.KVDim elements.
 
 	// Of mixtures of experts; 0 in a model without.
 	Experts            int // in a layer that has them

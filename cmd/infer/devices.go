@@ -13,6 +13,7 @@ import (
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/cuda"
+	"infer/runtime/tensor"
 )
 
 // devices are what a session may compute on: the CPU, and the GPUs of this
@@ -75,7 +76,7 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 	if precision == cpu.Precision(cuda.BF16) {
 		precision = cpu.Auto
 	}
-	d.cpu, err = cpu.Open(cpu.Options{Threads: f.threads, Precision: precision, MemoryLimit: limits[known[0]]})
+	d.cpu, err = cpu.Open(cpu.Options{Threads: f.threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]]})
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +122,9 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 	for _, id := range all {
 		var b kernels.Backend = d.cpu
 		if id.Kind == device.CUDA {
+			if d.cpu.KVType() == tensor.I8 {
+				return nil, usagef("--kv-cache q8: the plan has stages on %v, and GPUs hold K/V as activations; leave it out, or use --device-map cpu", id)
+			}
 			var err error
 			if b, err = d.gpus.Backend(id.Index); err != nil {
 				return nil, err

@@ -40,7 +40,7 @@ func (f *computeFlags) register(flags *pflag.FlagSet, maxSeqs int) {
 func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.StringVar(&f.precision, "precision", "auto", "f32: activations, sums and K/V cache in float32; auto: the fastest that keeps the model's answers; bf16: activations in bfloat16 on GPUs, faster still")
 	flags.StringVar(&f.quantize, "quantize", "none", "format that weights are held in: none, as stored; q8 or q4, smaller and faster")
-	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32 (q8 is not served yet)")
+	flags.StringVar(&f.kvCache, "kv-cache", "bf16", "element type of the K/V cache: bf16, which --precision f32 makes f32; q8: half of it, on the CPU only")
 	flags.StringVar(&f.deviceMap, "device-map", "auto", "where layers run: auto, cpu, cuda:0, like cuda:0=0-11,cuda:1=12-20,cpu=21-, or a JSON file of modules")
 	flags.StringVar(&f.simulate, "simulate", "", "simulate GPUs instead of using this machine's: like 2xRTX-5090 or unknown-arch, or a topology file")
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cuda:0=20GiB,cpu=8GiB (default: what is free)")
@@ -75,10 +75,7 @@ func (f *computeFlags) check() error {
 	if err := oneOf("quantize", f.quantize, "none", "q8", "q4"); err != nil {
 		return err
 	}
-	if f.kvCache == "q8" {
-		return usagef("--kv-cache q8: no device here computes with it yet; a smaller --ctx or --max-seqs saves memory")
-	}
-	if err := oneOf("kv-cache", f.kvCache, "bf16"); err != nil {
+	if err := oneOf("kv-cache", f.kvCache, "bf16", "q8"); err != nil {
 		return err
 	}
 	if err := oneOf("speculate", f.speculate, "auto", "off"); err != nil {

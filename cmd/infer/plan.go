@@ -6,6 +6,7 @@ import (
 
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels"
+	"infer/runtime/tensor"
 )
 
 // memoryLimits reads --max-memory: bytes by device.
@@ -49,9 +50,17 @@ func (s *session) where() string {
 	return s.devices.String() + ", weights " + s.format.String()
 }
 
+// kvName is a type of K/V as --kv-cache has it.
+func kvName(d tensor.DType) string {
+	if d == tensor.I8 {
+		return "q8"
+	}
+	return strings.ToLower(d.String())
+}
+
 func (s *session) deviceMap() deviceMap {
 	m := deviceMap{
-		Weights: s.format.String(), KVCache: strings.ToLower(s.devices.used[0].KVType().String()),
+		Weights: s.format.String(), KVCache: kvName(s.devices.used[0].KVType()),
 		Blocks: s.plan.Blocks, MaxContext: s.plan.MaxContext, Reasons: s.plan.Reasons,
 	}
 	for _, st := range s.plan.Stages {

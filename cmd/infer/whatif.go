@@ -69,14 +69,21 @@ func gpuPlace(info device.Info, f *computeFlags) engine.Place {
 	return p
 }
 
+// cpuKV is the type of K/V on the CPU.
+func (f *computeFlags) cpuKV() tensor.DType {
+	switch {
+	case f.kvCache == "q8":
+		return tensor.I8
+	case f.precision == string(cpu.F32):
+		return tensor.F32
+	}
+	return tensor.BF16
+}
+
 // cpuPlace is a CPU as the planner wants it. Its memory is everybody's: an
 // eighth is left to others.
 func cpuPlace(info device.Info, f *computeFlags) engine.Place {
-	layout := cpu.Layout{}
-	if f.precision == string(cpu.F32) {
-		layout.KV = tensor.F32
-	}
-	p := engine.Place{Layout: layout}
+	p := engine.Place{Layout: cpu.Layout{KV: f.cpuKV()}}
 	p.Info, p.LayerUS, p.Reserve = info, cpuLayerUS, info.FreeBytes/8
 	return p
 }

@@ -56,7 +56,7 @@ func measure(m models.Model, dtype dtypes, y kernels.Layout, in *devicemap.Input
 		here, _ := load(st, step)
 		z := &sizes[k]
 		z.Weights = here.Weights - step*out.TableRow
-		z.KVElems = 2 * int64(c.Heads.KV) * int64(c.Heads.Dim)
+		z.KVElems = 2 * int64(c.Heads.KV) * int64(kernels.KVDim(c.Heads.Dim, y.KVType()))
 		z.MACs = kinds.macs[k].dense
 		if kinds.macs[k].experts > 0 {
 			z.NumExperts, z.TopK = c.Experts, c.ExpertsPerToken

@@ -105,8 +105,17 @@ type Heads struct {
 // Cols is the width of a fused QKV row.
 func (h Heads) Cols() int { return (h.Q + 2*h.KV) * h.Dim }
 
+// KVDim is how many elements of a K/V type the K, or V, of one token and head
+// takes: dim, and in I8 four more, the bytes of its scale.
+func KVDim(dim int, t tensor.DType) int {
+	if t == tensor.I8 {
+		return dim + 4
+	}
+	return dim
+}
+
 // KVLayer is one layer's K/V pages: K and V are each
-// [blocks, KV heads, BlockSize, head dim] in the backend's KVType. In what
+// [blocks, KV heads, BlockSize, KVDim] in the backend's KVType. In what
 // order the elements of one block and head lie is the backend's own: Rotary
 // writes them and Attention reads them, nobody else; whole blocks may be copied.
 type KVLayer struct {

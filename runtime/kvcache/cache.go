@@ -17,7 +17,7 @@ type Cache struct {
 
 // LayerBytes is the memory of one layer's K and V for a number of blocks.
 func LayerBytes(blocks int, h kernels.Heads, t tensor.DType) int64 {
-	return 2 * int64(blocks) * kernels.BlockSize * int64(h.KV) * int64(h.Dim) * int64(t.Bits()) / 8
+	return 2 * int64(blocks) * kernels.BlockSize * int64(h.KV) * int64(kernels.KVDim(h.Dim, t)) * int64(t.Bits()) / 8
 }
 
 // NewCache allocates pages for n layers on the backend's device. Their content
@@ -26,7 +26,7 @@ func LayerBytes(blocks int, h kernels.Heads, t tensor.DType) int64 {
 func NewCache(b kernels.Backend, n, blocks int, h kernels.Heads) (*Cache, error) {
 	c := &Cache{blocks: blocks}
 	t := b.KVType()
-	shape := tensor.Of(blocks, h.KV, kernels.BlockSize, h.Dim)
+	shape := tensor.Of(blocks, h.KV, kernels.BlockSize, kernels.KVDim(h.Dim, t))
 	half := LayerBytes(blocks, h, t) / 2
 	for layer := range n {
 		var kv [2]tensor.Tensor

@@ -210,6 +210,9 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 		a.w = unsafe.Pointer(&t.pages.k[(int(table[p])*h.KV+head)*size])
 		mm.mul(a, t.pages.format, rows, 1)
 	}
+	if t.pages.format == fmtI8 {
+		t.scalePages(w, t.pages.k, table[p0:p1], head, p0, rows)
+	}
 
 	for r := range rows {
 		pos := int(t.batch.Positions[int(tl.lo)+r/g]) - base
@@ -231,12 +234,29 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 
 	a.ldx, a.ldw, a.ldd = partLen*4, lanes*4, uintptr(t.ldAcc)*4
 	a.step = uintptr(h.Dim) * 4 // a pair of positions in bf16, one in f32
+	if t.pages.format == fmtI8 {
+		t.scalePages(w, t.pages.v, table[p0:p1], head, p0, rows)
+		a.ldw, a.step = lanes, uintptr(h.Dim)
+	}
 	for p := p0; p < p1; p++ {
 		a.x, a.dst = unsafe.Pointer(&scores[p*kernels.BlockSize]), unsafe.Pointer(&out.acc[0])
 		a.w = unsafe.Pointer(&t.pages.v[(int(table[p])*h.KV+head)*size])
 		a.k = uintptr(min(kernels.BlockSize, to-p*kernels.BlockSize))
 		mm.mul(a, t.pages.format, rows, t.ldAcc/lanes)
 		a.add = 1
+	}
+}
+
+// scalePages multiplies scores by the scales of pages: K's make scores of sums, V's
+// turn probabilities into what the integers are multiplied by.
+func (t *attention) scalePages(w *worker, kv []byte, table []int32, head, page, rows int) {
+	size := t.pages.size()
+	for i, b := range table {
+		f := t.pages.scales(kv[(int(b)*t.pages.heads.KV+head)*size:][:size])
+		for r := range rows {
+			s := &w.scores[r*partLen+(page+i)*kernels.BlockSize]
+			t.path.vec.scaleMul(s, s, &f[0], 1, kernels.BlockSize)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ const maxThreads = 1024
 type Options struct {
 	Threads     int          // goroutines that compute; 0: one for each physical core
 	Precision   Precision    // "": Auto
-	KV          tensor.DType // F32 or BF16; Invalid: by precision
+	KV          tensor.DType // F32, BF16 or I8; Invalid: by precision
 	MemoryLimit int64        // bytes; 0: what is free now
 }
 
@@ -72,9 +72,9 @@ func Open(o Options) (*Backend, error) {
 		if o.Precision == F32 {
 			o.KV = tensor.F32
 		}
-	case tensor.F32, tensor.BF16:
+	case tensor.F32, tensor.BF16, tensor.I8:
 	default:
-		return nil, fmt.Errorf("open the CPU: K/V of %v, want F32 or BF16: %w", o.KV, device.ErrNotSupported)
+		return nil, fmt.Errorf("open the CPU: K/V of %v, want F32, BF16 or I8: %w", o.KV, device.ErrNotSupported)
 	}
 	d := &Device{name: processor(), features: p.features, limit: o.MemoryLimit, pool: newPool(o.Threads)}
 	return &Backend{dev: d, kv: o.KV, path: p}, nil
@@ -96,7 +96,7 @@ func (b *Backend) Device() device.Device { return b.dev }
 // ActType is F32.
 func (b *Backend) ActType() tensor.DType { return tensor.F32 }
 
-// KVType is BF16 or F32, see Options.
+// KVType is BF16, F32 or I8, see Options.
 func (b *Backend) KVType() tensor.DType { return b.kv }
 
 // NewOps opens the operations.

@@ -8,6 +8,7 @@ import (
 	"infer/runtime/device"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/kerneltest"
+	"infer/runtime/tensor"
 )
 
 // each runs a test on every path there is; one that this processor lacks is
@@ -66,6 +67,17 @@ func TestSuite(t *testing.T) {
 			})
 		})
 	}
+}
+
+// K/V pages of 8 bits.
+func TestSuiteKV8(t *testing.T) {
+	paths := []string{"purego", "avx2", "avx512"}
+	if testing.Short() {
+		paths = []string{"avx2"}
+	}
+	each(t, paths, func(t *testing.T, open func(testing.TB, Options) *Backend) {
+		kerneltest.RunKV(t, func(t testing.TB) kernels.Backend { return open(t, Options{Threads: 3, KV: tensor.I8}) })
+	})
 }
 
 func BenchmarkSuite(b *testing.B) {

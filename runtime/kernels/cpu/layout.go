@@ -10,7 +10,7 @@ import (
 
 // Layout is the CPU's kernels.Layout.
 type Layout struct {
-	KV tensor.DType // F32 or BF16; Invalid: BF16, as with Auto
+	KV tensor.DType // F32, BF16 or I8; Invalid: BF16, as with Auto
 }
 
 var _ kernels.Layout = Layout{}

@@ -95,6 +95,36 @@ func mmF32R5P1AVX2(a *mmArgs)
 func mmF32R6P1AVX2(a *mmArgs)
 
 //go:noescape
+func mmI8R1P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R1P4AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R2P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R3P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R3P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R4P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R5P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmI8R6P1AVX2(a *mmArgs)
+
+//go:noescape
 func mmQ8R1P1AVX2(a *mmArgs)
 
 //go:noescape
@@ -162,6 +192,16 @@ func mmAVX2() *mmSet {
 	s.kernels[fmtF32][4][0] = mmF32R4P1AVX2
 	s.kernels[fmtF32][5][0] = mmF32R5P1AVX2
 	s.kernels[fmtF32][6][0] = mmF32R6P1AVX2
+	s.kernels[fmtI8][1][0] = mmI8R1P1AVX2
+	s.kernels[fmtI8][1][1] = mmI8R1P2AVX2
+	s.kernels[fmtI8][1][2] = mmI8R1P4AVX2
+	s.kernels[fmtI8][2][0] = mmI8R2P1AVX2
+	s.kernels[fmtI8][2][1] = mmI8R2P2AVX2
+	s.kernels[fmtI8][3][0] = mmI8R3P1AVX2
+	s.kernels[fmtI8][3][1] = mmI8R3P2AVX2
+	s.kernels[fmtI8][4][0] = mmI8R4P1AVX2
+	s.kernels[fmtI8][5][0] = mmI8R5P1AVX2
+	s.kernels[fmtI8][6][0] = mmI8R6P1AVX2
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX2
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX2
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX2

@@ -266,6 +266,93 @@ func mmF32R12P1AVX512(a *mmArgs)
 func mmF32R12P2AVX512(a *mmArgs)
 
 //go:noescape
+func mmI8R1P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R1P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R1P8AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R2P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R2P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R3P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R3P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R3P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R4P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R4P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R4P4AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R5P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R5P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R6P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R6P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R7P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R7P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R8P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R8P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R9P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R9P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R10P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R10P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R11P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R11P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R12P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmI8R12P2AVX512(a *mmArgs)
+
+//go:noescape
 func mmQ8R1P1AVX512(a *mmArgs)
 
 //go:noescape
@@ -426,6 +513,35 @@ func mmAVX512() *mmSet {
 	s.kernels[fmtF32][11][1] = mmF32R11P2AVX512
 	s.kernels[fmtF32][12][0] = mmF32R12P1AVX512
 	s.kernels[fmtF32][12][1] = mmF32R12P2AVX512
+	s.kernels[fmtI8][1][0] = mmI8R1P1AVX512
+	s.kernels[fmtI8][1][1] = mmI8R1P2AVX512
+	s.kernels[fmtI8][1][2] = mmI8R1P4AVX512
+	s.kernels[fmtI8][1][3] = mmI8R1P8AVX512
+	s.kernels[fmtI8][2][0] = mmI8R2P1AVX512
+	s.kernels[fmtI8][2][1] = mmI8R2P2AVX512
+	s.kernels[fmtI8][2][2] = mmI8R2P4AVX512
+	s.kernels[fmtI8][3][0] = mmI8R3P1AVX512
+	s.kernels[fmtI8][3][1] = mmI8R3P2AVX512
+	s.kernels[fmtI8][3][2] = mmI8R3P4AVX512
+	s.kernels[fmtI8][4][0] = mmI8R4P1AVX512
+	s.kernels[fmtI8][4][1] = mmI8R4P2AVX512
+	s.kernels[fmtI8][4][2] = mmI8R4P4AVX512
+	s.kernels[fmtI8][5][0] = mmI8R5P1AVX512
+	s.kernels[fmtI8][5][1] = mmI8R5P2AVX512
+	s.kernels[fmtI8][6][0] = mmI8R6P1AVX512
+	s.kernels[fmtI8][6][1] = mmI8R6P2AVX512
+	s.kernels[fmtI8][7][0] = mmI8R7P1AVX512
+	s.kernels[fmtI8][7][1] = mmI8R7P2AVX512
+	s.kernels[fmtI8][8][0] = mmI8R8P1AVX512
+	s.kernels[fmtI8][8][1] = mmI8R8P2AVX512
+	s.kernels[fmtI8][9][0] = mmI8R9P1AVX512
+	s.kernels[fmtI8][9][1] = mmI8R9P2AVX512
+	s.kernels[fmtI8][10][0] = mmI8R10P1AVX512
+	s.kernels[fmtI8][10][1] = mmI8R10P2AVX512
+	s.kernels[fmtI8][11][0] = mmI8R11P1AVX512
+	s.kernels[fmtI8][11][1] = mmI8R11P2AVX512
+	s.kernels[fmtI8][12][0] = mmI8R12P1AVX512
+	s.kernels[fmtI8][12][1] = mmI8R12P2AVX512
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX512
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX512
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX512

@@ -9,6 +9,7 @@ const (
 	fmtF32
 	fmtQ8
 	fmtQ4
+	fmtI8 // of K/V pages only
 	numFormats
 )
 
@@ -26,6 +27,7 @@ const lanes = 16
 //	bf16   [k/2][16][2]   step = bytes from one pair of k to the next
 //	f16    [k][16]        step = bytes from one k to the next
 //	f32    [k][16]        step = bytes from one k to the next
+//	i8     [k][16]        step = bytes from one k to the next
 //
 // The quantised formats count in groups of 32 k and have activations of
 // integers, see quant.go; their chain begins with what dst holds.

@@ -14,6 +14,7 @@ func mmGo() *mmSet {
 		s.kernels[fmtBF16][r][0] = mmGoBF16
 		s.kernels[fmtF16][r][0] = mmGoF16
 		s.kernels[fmtF32][r][0] = mmGoF32
+		s.kernels[fmtI8][r][0] = mmGoI8
 		s.kernels[fmtQ8][r][0] = mmGoQ8
 		s.kernels[fmtQ4][r][0] = mmGoQ4
 	}
@@ -67,6 +68,20 @@ func mmGoF32(a *mmArgs) {
 			p := (*[lanes]float32)(w)
 			for n := range acc {
 				acc[n] += x * p[n]
+			}
+			w = unsafe.Add(w, a.step)
+		}
+		putGo(a, r, &acc)
+	}
+}
+
+func mmGoI8(a *mmArgs) {
+	for r := range a.rows {
+		var acc [lanes]float32
+		w := a.w
+		for _, x := range unsafe.Slice((*float32)(unsafe.Add(a.x, r*a.ldx)), a.k) {
+			for n, v := range (*[lanes]int8)(w) {
+				acc[n] += x * float32(v)
 			}
 			w = unsafe.Add(w, a.step)
 		}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"infer/runtime/kernels"
@@ -14,17 +15,19 @@ import (
 //	K: a panel whose 16 outputs are the positions, k along Dim
 //	V: panels whose outputs are 16 columns of Dim, k along the positions
 //
-//	      bf16               f32
-//	K     [Dim/2][16][2]     [Dim][16]
-//	V     [16/2][Dim][2]     [16][Dim]
+//	      bf16               f32           i8
+//	K     [Dim/2][16][2]     [Dim][16]     [Dim][16], [16] scales
+//	V     [16/2][Dim][2]     [16][Dim]     [16][Dim], [16] scales
+//
+// A scale is a float32 for each position.
 type pages struct {
 	k, v   []byte
 	heads  kernels.Heads
-	format int // fmtBF16 or fmtF32
+	format int // fmtBF16, fmtF32 or fmtI8
 }
 
 func newPages(op string, kv kernels.KVLayer, h kernels.Heads) pages {
-	if !(kv.K.Shape == tensor.Of(kv.K.Shape.Dim(0), h.KV, kernels.BlockSize, h.Dim) && kv.V.Shape == kv.K.Shape &&
+	if !(kv.K.Shape == tensor.Of(kv.K.Shape.Dim(0), h.KV, kernels.BlockSize, kernels.KVDim(h.Dim, kv.K.DType)) && kv.V.Shape == kv.K.Shape &&
 		kv.V.DType == kv.K.DType && h.Dim%2 == 0 && h.KV > 0 && h.Q%h.KV == 0) {
 		mismatch(op, kv.K, kv.V)
 	}
@@ -34,18 +37,28 @@ func newPages(op string, kv kernels.KVLayer, h kernels.Heads) pages {
 		p.format = fmtBF16
 	case tensor.F32:
 		p.format = fmtF32
+	case tensor.I8:
+		p.format = fmtI8
 	default:
-		panic(fmt.Sprintf("cpu: %s: pages of %v, want BF16 or F32", op, kv.K.DType))
+		panic(fmt.Sprintf("cpu: %s: pages of %v, want BF16, F32 or I8", op, kv.K.DType))
 	}
 	return p
 }
 
 // size is the bytes of one block's K, or V, of one head.
 func (p *pages) size() int {
-	if p.format == fmtBF16 {
+	switch p.format {
+	case fmtBF16:
 		return kernels.BlockSize * p.heads.Dim * 2
+	case fmtI8:
+		return kernels.BlockSize * kernels.KVDim(p.heads.Dim, tensor.I8)
 	}
 	return kernels.BlockSize * p.heads.Dim * 4
+}
+
+// scales are those of a block and head, which begins at b.
+func (p *pages) scales(b []byte) *[kernels.BlockSize]float32 {
+	return (*[kernels.BlockSize]float32)(unsafe.Pointer(&b[kernels.BlockSize*p.heads.Dim]))
 }
 
 // put writes one position's K and V of a head.
@@ -53,6 +66,19 @@ func (p *pages) put(slot, head int, k, v []float32) {
 	at := (slot/kernels.BlockSize*p.heads.KV + head) * p.size()
 	pos, dim := slot%kernels.BlockSize, p.heads.Dim
 	pk, pv := p.k[at:][:p.size()], p.v[at:][:p.size()]
+	if p.format == fmtI8 {
+		scale, inverse := actScale(k, topQ8)
+		for i, x := range k {
+			pk[i*kernels.BlockSize+pos] = nearest8(x * inverse)
+		}
+		p.scales(pk)[pos] = scale
+		scale, inverse = actScale(v, topQ8)
+		for i, x := range v {
+			pv[pos*dim+i] = nearest8(x * inverse)
+		}
+		p.scales(pv)[pos] = scale
+		return
+	}
 	if p.format == fmtF32 {
 		wk := unsafe.Slice((*float32)(unsafe.Pointer(&pk[0])), kernels.BlockSize*dim)
 		wv := unsafe.Slice((*float32)(unsafe.Pointer(&pv[0])), kernels.BlockSize*dim)
@@ -72,6 +98,10 @@ func (p *pages) put(slot, head int, k, v []float32) {
 		wv[2*i] = tensor.F32ToBF16(x)
 	}
 }
+
+// nearest8 rounds to an integer of 8 bits, |x| ≤ 127.5: the bits of x + 1.5·2²³
+// end with it.
+func nearest8(x float32) byte { return byte(math.Float32bits(x + 3<<22)) }
 
 // rotary is kernels.RotaryArgs as a task over rows.
 type rotary struct {

@@ -24,6 +24,7 @@ func Run(t *testing.T, open Opener) {
 	t.Run("QuantPack", func(t *testing.T) { quantPack(t, open) })
 	t.Run("QuantMatMul", func(t *testing.T) { quantMatMul(t, open) })
 	t.Run("QuantSpecial", func(t *testing.T) { quantSpecial(t, open) })
+	t.Run("QuantInvariance", func(t *testing.T) { quantInvariance(t, open) })
 	t.Run("Pack", func(t *testing.T) { pack(t, open) })
 	t.Run("Embed", func(t *testing.T) { embed(t, open) })
 	t.Run("RMSNorm", func(t *testing.T) { rmsNorm(t, open) })
@@ -31,16 +32,21 @@ func Run(t *testing.T, open Opener) {
 	t.Run("Argmax", func(t *testing.T) { argmax(t, open) })
 	t.Run("Move", func(t *testing.T) { move(t, open) })
 	t.Run("Digest", func(t *testing.T) { digest(t, open) })
-	t.Run("Rotary", func(t *testing.T) { rotary(t, open) })
-	t.Run("Attention", func(t *testing.T) { attention(t, open) })
-	t.Run("AttentionRandom", func(t *testing.T) { attentionRandom(t, open) })
+	RunKV(t, open)
 	t.Run("Invariance", func(t *testing.T) { invariance(t, open) })
-	t.Run("AttentionInvariance", func(t *testing.T) { attentionInvariance(t, open) })
 	t.Run("Route", func(t *testing.T) { route(t, open) })
 	t.Run("Experts", func(t *testing.T) { experts(t, open) })
 	t.Run("ExpertsComposed", func(t *testing.T) { expertsComposed(t, open) })
 	t.Run("ExpertsInvariance", func(t *testing.T) { expertsInvariance(t, open) })
 	t.Run("Memory", func(t *testing.T) { memory(t, open) })
+}
+
+// RunKV is the part of the suite that the type of K/V pages matters to.
+func RunKV(t *testing.T, open Opener) {
+	t.Run("Rotary", func(t *testing.T) { rotary(t, open) })
+	t.Run("Attention", func(t *testing.T) { attention(t, open) })
+	t.Run("AttentionRandom", func(t *testing.T) { attentionRandom(t, open) })
+	t.Run("AttentionInvariance", func(t *testing.T) { attentionInvariance(t, open) })
 }
 
 // canary surrounds results in memory.

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -213,6 +214,41 @@ func quantSpecial(t *testing.T, open Opener) {
 					finite := v-v == 0
 					if want := !(bad[i/n] || i%n == 17 || i%n == 69 || i%n == 30); finite != want {
 						t.Fatalf("M=%d: output %d of row %d is %g", m, i%n, i/n, v)
+					}
+				}
+			}
+		})
+	}
+}
+
+// quantInvariance: a row's product has the same bits alone, in a batch, and in
+// chunks.
+func quantInvariance(t *testing.T, open Opener) {
+	for _, q := range quantFormats {
+		t.Run(q.f.String(), func(t *testing.T) {
+			p := open2(t, open)
+			d, act := p.dev, p.dev.b.ActType()
+			const rows = 101
+			for _, s := range [][2]int{{50, 66}, {192, 576}, {70, 1025}} {
+				n, k := s[0], s[1]
+				w := p.quantized(t, tensor.F32, q.f, n, k, p.random(n*k, 1))
+				x := d.upload(act, tensor.Of(rows, k), p.random(rows*k, 1))
+				bias := d.upload(tensor.F32, tensor.Of(n), p.random(n, 1))
+				init := encode(act, p.random(rows*n, 1))
+				size := len(init) / rows
+				run := func(lo, hi int) []byte {
+					y := d.tensor(act, tensor.Of(hi-lo, n))
+					d.s.Upload(y, init[lo*size:hi*size])
+					d.ops.MatMul(kernels.MatMulArgs{Dst: y, X: x.Rows(lo, hi), W: w, Bias: bias, Add: true})
+					return d.bytes(y)
+				}
+				whole := run(0, rows)
+				for _, step := range []int{1, 2, 3, 4, 5, 6, 7, 11, 13, 32, 97} {
+					for lo := 0; lo < min(rows, 8*step); lo += step {
+						hi := min(lo+step, rows)
+						if !bytes.Equal(run(lo, hi), whole[lo*size:hi*size]) {
+							t.Fatalf("N=%d K=%d: rows %d..%d alone differ from the same rows among %d", n, k, lo, hi, rows)
+						}
 					}
 				}
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // Formats of the weights that are multiplied as float32.
-var formats = []string{"BF16", "F16", "F32"}
+var formats = []string{"BF16", "F16", "F32", "I8"}
 
 // ISA is a set of instructions to write for.
 type ISA struct {
@@ -146,6 +146,9 @@ func (g *gen) loadWeights(panel int, odd bool) {
 		switch {
 		case formats[g.f] == "F32":
 			g.op("VMOVUPS %s, %s", g.w(panel, vec*size), r)
+		case formats[g.f] == "I8":
+			g.op("VPMOVSXBD %s, %s", g.w(panel, vec*size/4), r)
+			g.op("VCVTDQ2PS %s, %s", r, r)
 		case formats[g.f] == "F16":
 			g.op("VCVTPH2PS %s, %s", g.w(panel, vec*size/2), r)
 		case odd && g.isa.vecs == 2:
