@@ -17,6 +17,13 @@ import (
 // what the reference implementation computed. The same data is held against
 // the models themselves in package models.
 func TestGoldensAtTheShell(t *testing.T) {
+	for _, dir := range goldenFolders(t) {
+		t.Run(filepath.Base(dir), func(t *testing.T) { goldenAtTheShell(t, dir) })
+	}
+}
+
+func goldenFolders(t *testing.T) []string {
+	t.Helper()
 	const folder = "../../models/modelstest/testdata"
 	dirs, err := filepath.Glob(folder + "/*/model*.safetensors")
 	if err != nil {
@@ -29,9 +36,7 @@ func TestGoldensAtTheShell(t *testing.T) {
 	if len(dirs) < 6 {
 		t.Fatalf("only %v in %s", dirs, folder)
 	}
-	for _, dir := range dirs {
-		t.Run(filepath.Base(dir), func(t *testing.T) { goldenAtTheShell(t, dir) })
-	}
+	return dirs
 }
 
 func goldenAtTheShell(t *testing.T, dir string) {

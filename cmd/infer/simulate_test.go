@@ -3,8 +3,15 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"infer/models/modelstest"
 )
 
 // The same text comes of the CPU and of simulated GPUs, whatever their number
@@ -27,5 +34,57 @@ func TestSimulate(t *testing.T) {
 		if got := infer(t, append(append([]string{"run"}, c...), args[1:]...)...); got != want {
 			t.Errorf("%v: %q, want %q", c, got, want)
 		}
+	}
+}
+
+// Every family over several simulated GPUs gives the reference
+// implementation's tokens.
+func TestGoldensOnGPUs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: one family on one GPU is enough for the race detector, see package cuda")
+	}
+	for i, dir := range goldenFolders(t) {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			var config struct {
+				Layers int `json:"num_hidden_layers"`
+			}
+			var want struct {
+				Prompts []struct {
+					IDs       []int32 `json:"ids"`
+					GreedyIDs []int32 `json:"greedy_ids"`
+				} `json:"prompts"`
+			}
+			data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+			if err == nil {
+				err = json.Unmarshal(data, &config)
+			}
+			if err != nil || config.Layers < 2 {
+				t.Fatalf("%d layers, %v", config.Layers, err)
+			}
+			modelstest.ReadGzip(t, os.DirFS(dir), "expected.json.gz", &want)
+			p := slices.MinFunc(want.Prompts, func(a, b struct {
+				IDs       []int32 `json:"ids"`
+				GreedyIDs []int32 `json:"greedy_ids"`
+			}) int {
+				return len(a.IDs) - len(b.IDs)
+			})
+			// A GPU for each layer, or all but one for the first ones.
+			stages := []string{}
+			gpus := 2 + i%2*(config.Layers-2)
+			for d := range gpus {
+				stages = append(stages, fmt.Sprintf("cuda:%d=%d", d, d))
+			}
+			stages[gpus-1] += "-"
+			var r runOutput
+			decode(t, infer(t, "run", dir, "--ids", strings.ReplaceAll(strings.Trim(fmt.Sprint(p.IDs), "[]"), " ", ","), "--json",
+				"--simulate", fmt.Sprintf("%dxRTX-4090", gpus), "--device-map", strings.Join(stages, ","), "--precision", "f32",
+				"--temperature", "0", "--ignore-eos", "--max-tokens", fmt.Sprint(len(p.GreedyIDs))), &r)
+			if !slices.Equal(r.IDs, p.GreedyIDs) {
+				t.Errorf("ids %v, want %v", r.IDs, p.GreedyIDs)
+			}
+			if n := len(r.DeviceMap.Stages); n != gpus {
+				t.Errorf("%d stages, want %d", n, gpus)
+			}
+		})
 	}
 }

@@ -40,8 +40,18 @@ var families = []string{"llama", "llama_tied", "mistral", "qwen2", "qwen2_yarn",
 // Goldens compares a backend that computes in float32 with all goldens: those
 // of the repository, and those of the same families in $INFER_GOLDENS.
 func Goldens(t *testing.T, open func(testing.TB) kernels.Backend) {
+	goldens(t, open, loader.ConfigName, "config.legacy.json")
+}
+
+// GoldensOnce is Goldens with one spelling of each configuration, which is all
+// that a backend sees.
+func GoldensOnce(t *testing.T, open func(testing.TB) kernels.Backend) {
+	goldens(t, open, loader.ConfigName)
+}
+
+func goldens(t *testing.T, open func(testing.TB) kernels.Backend, configs ...string) {
 	run := func(name string, fsys fs.FS) {
-		for _, config := range []string{"config.json", "config.legacy.json"} {
+		for _, config := range configs {
 			t.Run(name+"/"+config, func(t *testing.T) { golden(t, fsys, config, open(t)) })
 		}
 	}

@@ -92,8 +92,13 @@ func (d *Device) classify(err error) error {
 	default:
 		return err
 	}
-	d.lost.CompareAndSwap(nil, &err)
+	d.lose(err)
 	return err
+}
+
+func (d *Device) lose(err error) {
+	d.lost.CompareAndSwap(nil, &err)
+	d.sys.someLost.Store(true)
 }
 
 // Alloc gets n bytes. Safe for concurrent use.
@@ -249,8 +254,12 @@ func (e *event) await(n uint64, limit time.Duration) error {
 		}
 		time.Sleep(10 * time.Microsecond)
 	}
-	if err := e.failed.Load(); err != nil {
-		return fmt.Errorf("wait for an event of %v: %w", e.dev.id, *err)
+	err := e.dev.lostErr()
+	if failed := e.failed.Load(); failed != nil {
+		err = *failed
+	}
+	if err != nil {
+		return fmt.Errorf("wait for an event of %v: %w", e.dev.id, err)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"infer/runtime/kernels"
 )
 
+// Every family gives the reference implementation's logits, and the same bits
+// in chunks, in batches and over two stages.
 func TestGoldens(t *testing.T) {
-	modelstest.Goldens(t, func(t testing.TB) kernels.Backend { return first(t, Options{Precision: F32}) })
+	modelstest.GoldensOnce(t, func(t testing.TB) kernels.Backend { return first(t, Options{Precision: F32}) })
 }

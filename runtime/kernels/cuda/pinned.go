@@ -108,8 +108,10 @@ func (h *hostBuffer) Free() error {
 	mem := h.mem
 	h.mem = nil
 	h.dev.sys.pinned.remove(mem)
-	if h.dev.lostErr() != nil {
-		return nil // the driver may still use it, and frees nothing any more
+	if h.dev.sys.someLost.Load() {
+		// The driver frees it when all devices are done with it, which a lost
+		// one may never be.
+		return nil
 	}
 	return h.dev.do("free pinned host memory", func(t *driver.Thread) error { return t.FreeHost(mem) })
 }

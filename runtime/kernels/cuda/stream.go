@@ -265,7 +265,7 @@ func (s *stream) await(ctx context.Context, h *half) error {
 			time.Since(start).Round(time.Millisecond), deadline.Sub(start).Round(time.Millisecond), err)
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			err = fmt.Errorf("%w: %w", device.ErrDeviceLost, err)
-			s.dev.lost.CompareAndSwap(nil, &err)
+			s.dev.lose(err)
 		}
 		s.fail(err)
 		return err

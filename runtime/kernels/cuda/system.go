@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"infer/runtime/arch"
@@ -62,6 +63,7 @@ type System struct {
 	props     []driver.Properties
 	version   string
 	pinned    pinned
+	someLost  atomic.Bool // a device is lost
 
 	mu       sync.Mutex
 	backends map[int]*Backend
