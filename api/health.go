@@ -19,8 +19,9 @@ const warmTimeout = 30 * time.Second
 func (s *Server) health(c *gin.Context) {
 	m, err := s.current()
 	answer := struct {
-		Status  string        `json:"status"`
-		Devices *deviceHealth `json:"devices,omitempty"`
+		Status    string        `json:"status"`
+		Devices   *deviceHealth `json:"devices,omitempty"`
+		DeviceMap any           `json:"device_map,omitempty"`
 	}{Status: "ok"}
 	if err == nil && m.Stats != nil {
 		stats := m.Stats()
@@ -32,6 +33,9 @@ func (s *Server) health(c *gin.Context) {
 	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return
+	}
+	if m.DeviceMap != nil {
+		answer.DeviceMap = m.DeviceMap()
 	}
 	s.writeJSON(c, http.StatusOK, answer)
 }

@@ -209,14 +209,15 @@ type statsCollector struct {
 	steps, failedSteps, stepTime             *prometheus.Desc
 	drafted, accepted                        *prometheus.Desc
 	devices                                  deviceCollector
+	planned, used                            *prometheus.Desc
 }
 
 func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsCollector {
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc("vllm:"+name, help, variable, labels)
 	}
-	own := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("infer_"+name, help, nil, labels)
+	own := func(name, help string, variable ...string) *prometheus.Desc {
+		return prometheus.NewDesc("infer_"+name, help, variable, labels)
 	}
 	return &statsCollector{
 		stats:       stats,
@@ -233,6 +234,8 @@ func newStatsCollector(stats func() Stats, labels prometheus.Labels) *statsColle
 		accepted:    desc("spec_decode_num_accepted_tokens_total", "Guessed tokens that were kept."),
 		steps:       own("steps_total", "Steps of the engine."),
 		failedSteps: own("failed_steps_total", "Steps of the engine that failed."),
+		planned:     own("memory_planned_bytes", "Memory of a device that the plan says will be used.", "device"),
+		used:        own("memory_used_bytes", "Memory of a device that is allocated.", "device"),
 		stepTime:    own("step_seconds_total", "Time spent in steps of the engine."),
 	}
 }
@@ -262,4 +265,10 @@ func (c *statsCollector) Collect(ch chan<- prometheus.Metric) {
 	put(c.failedSteps, prometheus.CounterValue, float64(s.FailedSteps))
 	put(c.stepTime, prometheus.CounterValue, s.StepTime.Seconds())
 	c.devices.collect(&s.Devices, put)
+	for _, m := range s.Memory {
+		put(c.planned, prometheus.GaugeValue, float64(m.Planned), m.Device)
+		if m.Used >= 0 {
+			put(c.used, prometheus.GaugeValue, float64(m.Used), m.Device)
+		}
+	}
 }

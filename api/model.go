@@ -73,6 +73,7 @@ type Model struct {
 	Template  Template  // nil: the model has none, chat routes answer 400
 	Generator Generator
 	Stats     func() Stats // optional: for /metrics
+	DeviceMap func() any   // optional: where the model runs, for /health
 
 	metrics *metrics // made by SetModel
 }
@@ -149,4 +150,12 @@ type Stats struct {
 	Failed             error         // nothing can be computed any more
 
 	Devices Devices
+	Memory  []DeviceMemory
+}
+
+// DeviceMemory is what was planned for one device and what is allocated there,
+// in bytes.
+type DeviceMemory struct {
+	Device        string
+	Planned, Used int64 // Used is −1 where nobody counts
 }

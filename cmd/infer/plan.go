@@ -1,8 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/rs/zerolog"
 
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels"
@@ -28,18 +29,14 @@ func (f *computeFlags) memoryLimits() (map[string]int64, error) {
 
 // deviceMap is the plan as infer run --json and /health show it.
 type deviceMap struct {
-	Weights    string        `json:"weights"`  // as-stored, q8 or q4
-	KVCache    string        `json:"kv_cache"` // element type
-	Stages     []deviceStage `json:"stages"`
-	Blocks     int           `json:"kv_blocks"`
-	MaxContext int           `json:"max_context"`
-	Reasons    []string      `json:"reasons"`
-}
-
-type deviceStage struct {
-	Device string          `json:"device"`
-	Layers string          `json:"layers"`
-	Bytes  devicemap.Bytes `json:"bytes"`
+	Weights      string               `json:"weights"`  // as-stored, q8 or q4
+	KVCache      string               `json:"kv_cache"` // element type
+	Stages       []plannedStage       `json:"stages"`
+	Blocks       int                  `json:"kv_blocks"`
+	MaxContext   int                  `json:"max_context"`
+	MicroBatches int                  `json:"micro_batches"`
+	Predicted    devicemap.Prediction `json:"predicted"`
+	Reasons      []string             `json:"reasons"`
 }
 
 // where is like "cpu (AMD EPYC, 2 threads, avx2+fma+f16c), weights q8".
@@ -59,14 +56,35 @@ func kvName(d tensor.DType) string {
 }
 
 func (s *session) deviceMap() deviceMap {
-	m := deviceMap{
+	p := s.engine.Plan() // another one after a device was lost
+	return deviceMap{
 		Weights: s.format.String(), KVCache: kvName(s.devices.used[0].KVType()),
-		Blocks: s.plan.Blocks, MaxContext: s.plan.MaxContext, Reasons: s.plan.Reasons,
+		Stages: plannedStages(p), Blocks: p.Blocks, MaxContext: p.MaxContext,
+		MicroBatches: p.MicroBatches, Predicted: p.Predicted, Reasons: p.Reasons,
 	}
+}
+
+// logPlan says at start-up where the model runs, and why.
+func (s *session) logPlan(log zerolog.Logger) {
 	for _, st := range s.plan.Stages {
-		m.Stages = append(m.Stages, deviceStage{
-			Device: st.Device.String(), Layers: fmt.Sprintf("%d-%d", st.Lo, st.Hi-1), Bytes: st.Bytes,
-		})
+		e := log.Info().Str("device", st.Device.String()).Str("weights", size(st.Bytes.Weights)).Str("kv", size(st.Bytes.KV)).
+			Str("activations", size(st.Bytes.Activations+st.Bytes.Workspace))
+		if st.Split() {
+			e = e.Str("experts_on", st.ExpertsOn.String()).Str("experts", size(st.Away.Weights))
+		}
+		e.Msg(st.String())
 	}
-	return m
+	for _, reason := range s.plan.Reasons {
+		log.Info().Msg(reason)
+	}
+}
+
+// logMemory holds the memory that is used against the plan.
+func (s *session) logMemory(log zerolog.Logger) {
+	for _, m := range s.engine.Memory() {
+		if m.Off() {
+			log.Warn().Str("device", m.Device.String()).Int64("planned", m.Planned.Used()).Int64("used", m.Used).
+				Msg("memory differs from the plan by more than 2 %")
+		}
+	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -142,6 +144,7 @@ type plannedDevice struct {
 
 type plannedStage struct {
 	Device    string          `json:"device"`
+	Layers    string          `json:"layers"` // "0-15"; "" in a stage without
 	Lo        int             `json:"lo"`
 	Hi        int             `json:"hi"`
 	Embed     bool            `json:"embed"`
@@ -167,13 +170,24 @@ func planned(r *request, name string, p devicemap.Plan, in devicemap.Input) plan
 func plannedStages(p devicemap.Plan) []plannedStage {
 	var out []plannedStage
 	for _, s := range p.Stages {
-		st := plannedStage{Device: s.Device.String(), Lo: s.Lo, Hi: s.Hi, Embed: s.Embed, Head: s.Head, Bytes: s.Bytes, Away: s.Away, Seconds: s.Seconds}
+		st := plannedStage{Layers: layerRange(s.Lo, s.Hi), Device: s.Device.String(), Lo: s.Lo, Hi: s.Hi, Embed: s.Embed, Head: s.Head, Bytes: s.Bytes, Away: s.Away, Seconds: s.Seconds}
 		if s.Split() {
 			st.ExpertsOn = s.ExpertsOn.String()
 		}
 		out = append(out, st)
 	}
 	return out
+}
+
+// layerRange is like "0-15", or "3".
+func layerRange(lo, hi int) string {
+	switch {
+	case hi <= lo:
+		return ""
+	case hi == lo+1:
+		return strconv.Itoa(lo)
+	}
+	return fmt.Sprintf("%d-%d", lo, hi-1)
 }
 
 // useCPU makes the request one for this machine's CPU alone.

@@ -120,13 +120,12 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 		return err
 	}
 	defer sess.close()
-	for _, reason := range sess.plan.Reasons {
-		log.Info().Msg(reason)
-	}
+	sess.logPlan(log)
 	logDefaults(log, sess)
 	if err := sess.warmUp(ctx); err != nil {
 		return fmt.Errorf("first step: %w", err)
 	}
+	sess.logMemory(log)
 	server.SetModel(sess.apiModel(o.alias))
 
 	url := "http://" + listener.Addr().String()
@@ -197,6 +196,7 @@ func (s *session) apiModel(aliases []string) api.Model {
 		},
 		Generator: s.engine,
 		Stats:     s.apiStats,
+		DeviceMap: func() any { return s.deviceMap() },
 	}
 	if s.tokenizer != nil {
 		m.Tokenizer = s.tokenizer

@@ -9,7 +9,12 @@ import (
 // apiStats is the engine's state as /metrics shows it.
 func (s *session) apiStats() api.Stats {
 	st := s.engine.Stats()
+	var memory []api.DeviceMemory
+	for _, m := range s.engine.Memory() {
+		memory = append(memory, api.DeviceMemory{Device: m.Device.String(), Planned: m.Planned.Used(), Used: m.Used})
+	}
 	return api.Stats{
+		Memory:  memory,
 		Running: st.Running, Waiting: st.Waiting,
 		BlocksUsed: st.BlocksUsed, BlocksTotal: st.BlocksAll, BlockSize: st.BlockSize,
 		PrefixQueries: int64(st.CacheQueries), PrefixHits: int64(st.CacheHits), Preemptions: int64(st.Preemptions),

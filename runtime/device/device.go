@@ -103,6 +103,11 @@ type Device interface {
 	Close() error
 }
 
+// Accountant is a Device that counts the memory it has given out.
+type Accountant interface {
+	UsedBytes() int64
+}
+
 // HostBuffer is host memory that a device reaches by itself (pinned): copies
 // from and to it do not hold the caller, and are as fast as the link.
 type HostBuffer interface {

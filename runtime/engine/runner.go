@@ -37,6 +37,7 @@ type RunnerConfig struct {
 // Runner takes batches through the stages of a plan. It is used by one
 // goroutine at a time.
 type Runner struct {
+	backends []kernels.Backend
 	plan     devicemap.Plan
 	model    models.Config
 	stages   []*stage
@@ -72,6 +73,7 @@ type stage struct {
 	hidden  tensor.Tensor // [MaxTokens, Hidden], or none in the only stage
 	bufs    []device.Buffer
 	away    *away           // where its experts are; nil: on the stage's device
+	before  *stage          // the stage before, when it is on the same device
 	checked []checkedWeight // what its device must hold
 	batch   batchCheck
 }
@@ -79,7 +81,7 @@ type stage struct {
 // Load opens the streams, reads the weights and allocates K/V pages and
 // activations of every stage. An error leaves nothing behind.
 func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
-	r := &Runner{plan: c.Plan, model: c.Model.Config(), verify: c.Copies.Verify, timeout: c.StepTimeout}
+	r := &Runner{plan: c.Plan, backends: c.Backends, model: c.Model.Config(), verify: c.Copies.Verify, timeout: c.StepTimeout}
 	c.Copies.Devices = nil
 	for _, b := range c.Backends {
 		c.Copies.Devices = append(c.Copies.Devices, b.Device())
@@ -117,13 +119,20 @@ func backendOf(all []kernels.Backend, id device.ID) (kernels.Backend, error) {
 // open makes one stage; what it made is in r.stages even when it fails.
 func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b kernels.Backend) error {
 	st := &stage{Stage: ps, backend: b}
-	r.stages = append(r.stages, st)
 	var err error
-	if st.stream, err = b.Device().NewStream(); err != nil {
-		return err
+	if n := len(r.stages); n > 0 && r.stages[n-1].Device == ps.Device {
+		// One queue and one residual stream: nothing is copied between the two.
+		st.before = r.stages[n-1]
+		st.stream, st.ops = st.before.stream, st.before.ops
 	}
-	if st.ops, err = b.NewOps(st.stream); err != nil {
-		return err
+	r.stages = append(r.stages, st)
+	if st.before == nil {
+		if st.stream, err = b.Device().NewStream(); err != nil {
+			return err
+		}
+		if st.ops, err = b.NewOps(st.stream); err != nil {
+			return err
+		}
 	}
 	p := r.plan
 	experts, err := r.openAway(st, c.Backends)
@@ -156,7 +165,10 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 		t.Buf = buf
 		return t, nil
 	}
-	if !ps.Embed || !ps.Head { // a stage that is the whole model has its own
+	switch {
+	case st.before != nil:
+		st.hidden = st.before.hidden
+	case !ps.Embed || !ps.Head: // a stage that is the whole model has its own
 		if st.hidden, err = alloc("hidden states", b.ActType(), p.MaxTokens, r.model.Hidden); err != nil {
 			return err
 		}
@@ -207,7 +219,7 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 		if !st.hidden.IsNone() {
 			hidden = st.hidden.Rows(0, rows)
 		}
-		if i > 0 {
+		if i > 0 && st.before == nil {
 			prev := r.stages[i-1]
 			if err := r.move(ctx, st.end(hidden), prev.end(prev.hidden.Rows(0, rows))); err != nil {
 				return err
@@ -216,13 +228,17 @@ func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) err
 		if st.Head {
 			logits = r.out.Rows(0, n)
 		}
-		st.ops.Begin(b)
+		if st.before == nil {
+			st.ops.Begin(b)
+		}
 		st.away.begin(b)
 		st.model.Forward(st.ops, b, st.cache.Layers(), hidden, logits)
 		if err := st.away.failed(); err != nil {
 			return err
 		}
-		r.verifyBatch(st)
+		if st.before == nil {
+			r.verifyBatch(st)
+		}
 	}
 	last := r.stages[len(r.stages)-1]
 	switch {
@@ -323,7 +339,7 @@ func (r *Runner) Close() error {
 		for _, b := range st.bufs {
 			errs = append(errs, b.Free())
 		}
-		if st.stream != nil {
+		if st.stream != nil && st.before == nil {
 			errs = append(errs, st.stream.Close())
 		}
 		errs = append(errs, st.away.close())

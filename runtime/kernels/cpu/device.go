@@ -35,6 +35,9 @@ func (d *Device) Info() device.Info {
 	}
 }
 
+// UsedBytes implements device.Accountant.
+func (d *Device) UsedBytes() int64 { return d.used.Load() }
+
 // Alloc gets n bytes aligned to 64. Safe for concurrent use.
 func (d *Device) Alloc(n int64) (device.Buffer, error) { return d.alloc(n) }
 

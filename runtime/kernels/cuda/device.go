@@ -101,6 +101,9 @@ func (d *Device) lose(err error) {
 	d.sys.someLost.Store(true)
 }
 
+// UsedBytes implements device.Accountant.
+func (d *Device) UsedBytes() int64 { return d.used.Load() }
+
 // Alloc gets n bytes. Safe for concurrent use.
 func (d *Device) Alloc(n int64) (device.Buffer, error) {
 	b, err := d.alloc(n)
