@@ -14,8 +14,10 @@ func TestDevices(t *testing.T) {
 		return Stats{Devices: Devices{
 			Verify: "always", Replays: 3, Lost: 1, Recovering: lost, ScrubBytes: 77, ScrubPasses: 2, ScrubFaults: 1,
 			Links: []Link{
-				{From: "cuda:0", To: "cuda:1", Route: "host_staged", Why: "in quarantine: step 9", Probe: "healthy", Quarantined: "step 9",
-					Verified: 40, Mismatched: 2, Bytes: map[string]uint64{"peer_direct": 1000, "host_staged": 500}},
+				{
+					From: "cuda:0", To: "cuda:1", Route: "host_staged", Why: "in quarantine: step 9", Probe: "healthy", Quarantined: "step 9",
+					Verified: 40, Mismatched: 2, Bytes: map[string]uint64{"peer_direct": 1000, "host_staged": 500},
+				},
 				{From: "cuda:1", To: "cuda:0", Route: "peer_direct", Why: "the probe passed", Probe: "healthy", Bytes: map[string]uint64{"peer_direct": 8}},
 			},
 		}}

@@ -1,7 +1,6 @@
 package models_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -43,7 +42,7 @@ func TestQuantizedCPU(t *testing.T) {
 					}
 				}
 				rel := math.Sqrt(e / s)
-				if t.Log(fmt.Sprintf("%v: relative error of the logits %.4f", c.f, rel)); !(rel <= c.most) || rel == 0 {
+				if t.Logf("%v: relative error of the logits %.4f", c.f, rel); !(rel <= c.most) || rel == 0 {
 					t.Errorf("%v: relative error of the logits %.4f, want up to %g", c.f, rel, c.most)
 				}
 			}

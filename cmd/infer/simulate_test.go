@@ -65,7 +65,8 @@ func TestGoldensOnGPUs(t *testing.T) {
 			p := slices.MinFunc(want.Prompts, func(a, b struct {
 				IDs       []int32 `json:"ids"`
 				GreedyIDs []int32 `json:"greedy_ids"`
-			}) int {
+			},
+			) int {
 				return len(a.IDs) - len(b.IDs)
 			})
 			// A GPU for each layer, or all but one for the first ones.

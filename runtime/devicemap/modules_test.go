@@ -15,17 +15,22 @@ func TestParseModules(t *testing.T) {
 		`{"": "cpu"}`:                {{Device: cpu0, Hi: 3}},
 		`{"model": 0, "lm_head": 0}`: {{Device: gpu0, Hi: 3}},
 		`{"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 1, "model.layers.2": 1, "model.norm": 1, "model.rotary_emb": 0, "lm_head": 1}`: {
-			{Device: gpu0, Hi: 1}, {Device: gpu1, Lo: 1, Hi: 3}},
+			{Device: gpu0, Hi: 1}, {Device: gpu1, Lo: 1, Hi: 3},
+		},
 		// A longer name wins; the head and the embedding may be away from layers.
 		`{"model": 0, "model.layers.2": "cuda:1", "lm_head": "cpu", "model.embed_tokens": "cpu"}`: {
-			{Device: cpu0}, {Device: gpu0, Hi: 2}, {Device: gpu1, Lo: 2, Hi: 3}, {Device: cpu0, Lo: 3, Hi: 3}},
+			{Device: cpu0}, {Device: gpu0, Hi: 2}, {Device: gpu1, Lo: 2, Hi: 3}, {Device: cpu0, Lo: 3, Hi: 3},
+		},
 		`{"": 0, "model.layers.1.mlp.experts": "cpu", "model.layers.2.mlp": "cpu"}`: {
-			{Device: gpu0, Hi: 1}, {Device: gpu0, Lo: 1, Hi: 3, ExpertsOn: cpu0}},
+			{Device: gpu0, Hi: 1}, {Device: gpu0, Lo: 1, Hi: 3, ExpertsOn: cpu0},
+		},
 		`{"": 0, "model.layers.0.block_sparse_moe.experts.0": "cpu", "model.layers.0.block_sparse_moe.experts.1": "cpu"}`: {
-			{Device: gpu0, Hi: 1, ExpertsOn: cpu0}, {Device: gpu0, Lo: 1, Hi: 3}},
+			{Device: gpu0, Hi: 1, ExpertsOn: cpu0}, {Device: gpu0, Lo: 1, Hi: 3},
+		},
 		`{"": 0, "model.layers.1.self_attn": 0}`: {{Device: gpu0, Hi: 3}},
 		`{"model.embed_tokens": 0, "model.layers.0.self_attn": 0, "model.layers.0.mlp": 0, "model.layers.1": 0, "model.layers.2": 0, "lm_head": 0}`: {
-			{Device: gpu0, Hi: 3}},
+			{Device: gpu0, Hi: 3},
+		},
 		// Layer 10 is not below layer 1.
 		`{"": "0", "model.layers.1": "1"}`: {{Device: gpu0, Hi: 1}, {Device: gpu1, Lo: 1, Hi: 2}, {Device: gpu0, Lo: 2, Hi: 3}},
 	} {

@@ -71,8 +71,10 @@ func measure(m models.Model, dtype dtypes, y kernels.Layout, in *devicemap.Input
 			embed, head bool
 			own, split  *int64
 		}{
-			{true, false, &d.Scratch.First, &d.Split.First}, {false, false, &d.Scratch.Middle, &d.Split.Middle},
-			{false, true, &d.Scratch.Last, &d.Split.Last}, {true, true, &d.Scratch.Only, &d.Split.Only},
+			{true, false, &d.Scratch.First, &d.Split.First},
+			{false, false, &d.Scratch.Middle, &d.Split.Middle},
+			{false, true, &d.Scratch.Last, &d.Split.Last},
+			{true, true, &d.Scratch.Only, &d.Split.Only},
 		} {
 			at := devicemap.Stage{Lo: l, Hi: l + 1, Embed: p.embed, Head: p.head}
 			b, _ := load(at, step)

@@ -78,8 +78,6 @@ func TestKey(t *testing.T) {
 
 // probes is a Spawn that answers as told, link by link.
 type probes struct {
-	t     *testing.T
-	store *Store
 	calls int
 	asked [][]Pair
 	do    func(ctx context.Context, p Pair) (*Measurement, error) // error: the process ends there
