@@ -16,7 +16,7 @@ ARGS    ?=
 # Flags for `make test`, for instance: make test TESTFLAGS=-v
 TESTFLAGS ?=
 
-.PHONY: build serve test test-race test-purego test-clients lint bench fuzz ptx clean
+.PHONY: build serve test faults test-race test-purego test-clients lint bench fuzz ptx clean
 
 build:
 	$(ENV) go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
@@ -28,6 +28,12 @@ serve: build
 # Needs Go only, no network; with a C compiler the CUDA parts are tested too.
 test:
 	$(ENV) go test $(TESTFLAGS) ./...
+
+# Every fault on every simulated machine: no wrong token. TOPOLOGIES=DIR adds
+# machines; the outcomes are written to docs/faults.txt.
+TOPOLOGIES ?=
+faults:
+	$(ENV) go test -count=1 -timeout 60m -run 'Matrix' ./runtime/faults -full -table $(CURDIR)/docs/faults.txt -topologies '$(abspath $(TOPOLOGIES))' -v
 
 # The race detector needs a C compiler. What runs in one goroutine by design,
 # the reference kernels and the GPU's check, is left out.

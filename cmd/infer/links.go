@@ -92,9 +92,9 @@ func probeLimit(gpus []device.Info) time.Duration {
 type surveyOptions struct {
 	forbidden string // why the user forbids peer copies
 	simulate  string
-	only      []device.ID   // that matter; nil: all
-	again     bool          // also what is known
-	soak      time.Duration // for each pair
+	only      []transfer.Pair // that matter; nil: all
+	again     bool            // also what is known
+	soak      time.Duration   // for each pair
 }
 
 // survey finds out which links between GPUs may be used.
@@ -116,23 +116,13 @@ func routes(ctx context.Context, d *devices, f *computeFlags, plan devicemap.Pla
 	if d.gpus == nil {
 		return nil
 	}
-	var used []device.ID
-	for _, st := range plan.Stages {
-		for _, id := range []device.ID{st.Device, st.ExpertsOn} {
-			if id.Kind == device.CUDA && !slices.Contains(used, id) {
-				used = append(used, id)
-			}
-		}
-	}
-	if len(used) < 2 {
-		used = []device.ID{} // nothing to probe
-	}
+	used := hopsOf(plan)
 	s := survey(ctx, d.gpus, surveyOptions{forbidden: f.transfer.forbidden(), simulate: f.simulate, only: used})
 	for _, err := range s.Problems {
 		log.Warn().Err(err).Msg("findings about links cannot be kept")
 	}
 	for _, fact := range s.Facts {
-		if !slices.Contains(used, fact.From) || !slices.Contains(used, fact.To) {
+		if !slices.Contains(used, fact.Pair) {
 			continue
 		}
 		decision := transfer.Decide(fact)
@@ -154,6 +144,28 @@ func routes(ctx context.Context, d *devices, f *computeFlags, plan devicemap.Pla
 			log.Warn().Err(err).Msg("the quarantine is not kept")
 		}
 	}})
+}
+
+// hopsOf lists the links between GPUs that a plan uses. After a device is lost
+// there may be others: they go by way of the host.
+func hopsOf(p devicemap.Plan) []transfer.Pair {
+	pairs := []transfer.Pair{}
+	add := func(from, to device.ID) {
+		pair := transfer.Pair{From: from, To: to}
+		if from != to && from.Kind == device.CUDA && to.Kind == device.CUDA && !slices.Contains(pairs, pair) {
+			pairs = append(pairs, pair)
+		}
+	}
+	for i, st := range p.Stages {
+		if i > 0 {
+			add(p.Stages[i-1].Device, st.Device)
+		}
+		if st.Split() {
+			add(st.Device, st.ExpertsOn)
+			add(st.ExpertsOn, st.Device)
+		}
+	}
+	return pairs
 }
 
 // notices says what is special about GPUs, once.

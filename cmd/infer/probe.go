@@ -42,7 +42,7 @@ func newProbe() *cobra.Command {
 				p.Store = nil // the one who asked has been told
 			}
 			if simulate != "" {
-				p.Patience = 10 * time.Second
+				p.Patience = 5 * time.Second
 			}
 			for _, pair := range list {
 				for _, id := range []device.ID{pair.From, pair.To} {

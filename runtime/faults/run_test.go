@@ -92,6 +92,9 @@ func run(t testing.TB, s setup) (out outcome) {
 	}
 	infos, links := sys.Infos(), sys.Links()
 	v := transfer.Surveyor{Infos: infos, Links: links, Limit: 30 * time.Second}
+	for i := range len(infos) - 1 { // the hops of the plan
+		v.Only = append(v.Only, transfer.Pair{From: infos[i].ID, To: infos[i+1].ID})
+	}
 	if s.probe {
 		end() // one machine at a time
 		v.Spawn = spawn(s.spec, 500*time.Millisecond)

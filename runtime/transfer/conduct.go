@@ -46,8 +46,8 @@ type Surveyor struct {
 	Store     *Store // nil: nothing is remembered
 	Spawn     Spawn
 	Limit     time.Duration // of all probing
-	// Only are the devices that may be used; nil: all.
-	Only []device.ID
+	// Only are the links that may be used; nil: all.
+	Only []Pair
 	// Again probes what is known already; quarantine and crashes stay.
 	Again bool
 }
@@ -82,7 +82,7 @@ func (v *Surveyor) Survey(ctx context.Context) Survey {
 				f.Finding = Finding{Verdict: Unavailable, Detail: why + "; it is not tried again before: infer doctor --forget"}
 			case ok && !v.Again:
 				f.Finding = known
-			case v.Only == nil || slices.Contains(v.Only, l.From) && slices.Contains(v.Only, l.To):
+			case v.Only == nil || slices.Contains(v.Only, p):
 				todo = append(todo, p)
 			}
 		}

@@ -70,7 +70,6 @@ func (s *probeSide) largest() int64 {
 // Run probes the pairs, and prints a Line as each begins and ends. It stops
 // after one that hung or failed. Before each, its marker is on the disk.
 func (p *Probe) Run(ctx context.Context, pairs []Pair, w io.Writer) error {
-	defer p.close()
 	line := func(l Line) error {
 		text, err := json.Marshal(l)
 		if err != nil {
@@ -99,9 +98,12 @@ func (p *Probe) Run(ctx context.Context, pairs []Pair, w io.Writer) error {
 			return err
 		}
 		if m.TimedOut || m.Error != "" || m.KernelReads == Hung {
-			return nil // the streams have the error, or the devices are lost
+			// The streams have the error, or the devices are lost: what they
+			// hold cannot be freed without waiting for them.
+			return nil
 		}
 	}
+	p.close()
 	return nil
 }
 

@@ -1,0 +1,192 @@
+//go:build cuda && cgo && linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// machine writes a topology of two RTX 3090 whose links have a fault.
+func machine(t *testing.T, fault string) string {
+	t.Helper()
+	var devices, links []string
+	for i := range 2 {
+		devices = append(devices, fmt.Sprintf(`{"index": %d, "uuid": "GPU-00000000-0000-4000-8000-0000000000%02x", "name": "NVIDIA GeForce RTX 3090",
+			"compute_capability": "8.6", "memory_bytes": 25769803776, "memory_bandwidth_gbps": 936.2, "pcie_gen": 4, "pcie_width": 16, "numa_node": 0, "bar1_bytes": null}`, i, len(fault)*16+i))
+		links = append(links, fmt.Sprintf(`{"from": %d, "to": %d, "kind": "PIX", "can_access_peer": true, "nvml_p2p_status": "OK", "peer_gbps": 26, "staged_gbps": 12,
+			"peer_latency_us": null, "staged_latency_us": null, "fault": "%s"}`, i, 1-i, fault))
+	}
+	file := filepath.Join(t.TempDir(), "machine.json")
+	text := fmt.Sprintf(`{"schema": "topology/1", "id": "m", "driver": {"version": "580.65.06"}, "devices": [%s], "links": [%s]}`,
+		strings.Join(devices, ","), strings.Join(links, ","))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func call(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	code = execute(ctx, args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// A machine that is well, and machines that are not, for people and programs.
+func TestDoctor(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	raw, err := os.ReadFile("../../docs/doctor.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("doctor.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("doctor.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		machine string
+		code    int
+		says    []string
+	}{
+		{machine(t, "none"), 0, []string{"PIX ok 2", "all well", "event-ordered"}},
+		{machine(t, "zeros"), 1, []string{"PIX CORRUPT", "cuda:0 to cuda:1: the probe says corrupt", "hint:"}},
+		{machine(t, "slow"), 0, []string{"PIX slow", "host staging has", "hint:"}},
+		{"unknown-arch", 0, []string{"13.0", "unknown", "synchronous", "is not in the table"}},
+		{"2xRTX-5090", 0, []string{"host", "no peer copies"}},
+	} {
+		code, out, errOut := call(t, "doctor", "--simulate", c.machine)
+		for _, s := range c.says {
+			if !strings.Contains(out, s) {
+				t.Errorf("%s: %q is not in\n%s", c.machine, s, out)
+			}
+		}
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d: %s", c.machine, code, c.code, errOut)
+		}
+		code, out, _ = call(t, "doctor", "--simulate", c.machine, "--json")
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(v); err != nil || code != c.code {
+			t.Errorf("%s: exit %d, %v", c.machine, code, err)
+		}
+		var d diagnosis
+		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Safe != (c.code == 0) {
+			t.Errorf("%s: safe %t, %v", c.machine, d.Safe, err)
+		}
+	}
+	if code, out, _ := call(t, "doctor", "--archs"); code != 0 || !strings.Contains(out, "12.0") || !strings.Contains(out, "Hopper") {
+		t.Errorf("--archs: exit %d\n%s", code, out)
+	}
+}
+
+// serves runs two GPUs' worth of the model, and gives the text with what was
+// said about links.
+func serves(t *testing.T, machine string) (said string) {
+	t.Helper()
+	args := []string{"--temperature", "0", "--max-tokens", "8", "Once upon a time"}
+	want := infer(t, append([]string{"run"}, args...)...)
+	code, out, errOut := call(t, append([]string{"run", "--simulate", machine, "--device-map", "cuda:0=0-2,cuda:1=3-"}, args...)...)
+	if code != 0 || out != want {
+		t.Errorf("exit %d, %q, want %q\n%s", code, out, want, errOut)
+	}
+	return errOut
+}
+
+// A probe's process that is killed, a link that hangs, and what an earlier run
+// left behind: the model is served by way of the host, and one line for the
+// link says why.
+func TestProbeTrouble(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for links that hang")
+	}
+	once := func(said, link, why string) {
+		t.Helper()
+		lines := 0
+		for line := range strings.Lines(said) {
+			if strings.Contains(line, link) && strings.Contains(line, why) && strings.Contains(line, "host_staged") {
+				lines++
+			}
+		}
+		if lines != 1 {
+			t.Errorf("%d lines about %s with %q, want 1:\n%s", lines, link, why, said)
+		}
+	}
+	t.Run("hang", func(t *testing.T) {
+		t.Setenv("XDG_CACHE_HOME", t.TempDir())
+		once(serves(t, machine(t, "hang")), `"from":"cuda:0","to":"cuda:1"`, "hung")
+	})
+	t.Run("kill", func(t *testing.T) {
+		cache := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", cache)
+		file := machine(t, "hang") // so that there is time
+		killed := make(chan error, 1)
+		go func() { killed <- killProbe(cache) }()
+		said := serves(t, file)
+		if err := <-killed; err != nil {
+			t.Fatal(err)
+		}
+		once(said, `"from":"cuda:0","to":"cuda:1"`, "killed")
+		// It is remembered, and forgotten on demand.
+		once(serves(t, file), `"from":"cuda:0","to":"cuda:1"`, "infer doctor --forget")
+		if code, out, _ := call(t, "doctor", "--forget"); code != 0 || !strings.Contains(out, "forgot") {
+			t.Errorf("--forget: exit %d, %s", code, out)
+		}
+	})
+	t.Run("marker", func(t *testing.T) {
+		cache := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", cache)
+		dir := filepath.Join(cache, "infer", "links")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		marker := `{"from": "GPU-00000000-0000-4000-8000-000000000040", "to": "GPU-00000000-0000-4000-8000-000000000041", "pid": 1, "boot_id": "before"}`
+		if err := os.WriteFile(filepath.Join(dir, "probing-1.json"), []byte(marker), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		once(serves(t, machine(t, "none")), `"from":"cuda:0","to":"cuda:1"`, "the machine went down while it was probed")
+	})
+}
+
+// killProbe waits for a probe's marker and ends the process that wrote it.
+func killProbe(cache string) error {
+	for range 3000 {
+		list, err := filepath.Glob(filepath.Join(cache, "infer", "links", "probing-*.json"))
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(list[0]), "probing-"), ".json")
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("no probe within 30 s")
+}
