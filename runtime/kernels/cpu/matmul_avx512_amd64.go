@@ -568,3 +568,105 @@ func mmAVX512() *mmSet {
 	s.kernels[fmtQ4][12][0] = mmQ4R12P1AVX512
 	return s
 }
+
+//go:noescape
+func mmQ8R1P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R3P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R4P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R5P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R6P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R7P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R8P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R9P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R10P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R11P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R12P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R3P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R4P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R5P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R6P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R7P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R8P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R9P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R10P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R11P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R12P1AVX512VNNI(a *mmArgs)
+
+func mmAVX512VNNI() *mmSet {
+	s := &mmSet{maxRows: 12}
+	*s = *mmAVX512()
+	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX512VNNI
+	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX512VNNI
+	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX512VNNI
+	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVX512VNNI
+	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVX512VNNI
+	s.kernels[fmtQ8][6][0] = mmQ8R6P1AVX512VNNI
+	s.kernels[fmtQ8][7][0] = mmQ8R7P1AVX512VNNI
+	s.kernels[fmtQ8][8][0] = mmQ8R8P1AVX512VNNI
+	s.kernels[fmtQ8][9][0] = mmQ8R9P1AVX512VNNI
+	s.kernels[fmtQ8][10][0] = mmQ8R10P1AVX512VNNI
+	s.kernels[fmtQ8][11][0] = mmQ8R11P1AVX512VNNI
+	s.kernels[fmtQ8][12][0] = mmQ8R12P1AVX512VNNI
+	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVX512VNNI
+	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVX512VNNI
+	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVX512VNNI
+	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVX512VNNI
+	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVX512VNNI
+	s.kernels[fmtQ4][6][0] = mmQ4R6P1AVX512VNNI
+	s.kernels[fmtQ4][7][0] = mmQ4R7P1AVX512VNNI
+	s.kernels[fmtQ4][8][0] = mmQ4R8P1AVX512VNNI
+	s.kernels[fmtQ4][9][0] = mmQ4R9P1AVX512VNNI
+	s.kernels[fmtQ4][10][0] = mmQ4R10P1AVX512VNNI
+	s.kernels[fmtQ4][11][0] = mmQ4R11P1AVX512VNNI
+	s.kernels[fmtQ4][12][0] = mmQ4R12P1AVX512VNNI
+	return s
+}

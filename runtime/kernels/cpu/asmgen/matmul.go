@@ -13,6 +13,7 @@ type ISA struct {
 	Name  string // as in file and function names
 	reg   string // prefix of a vector register
 	vecs  int    // vectors in a panel of 16 float32
+	dots  bool   // has VPDPWSSD and VPDPBUSD
 	MaxR  int
 	Log2P func(rows int) int // most panels (as a power of two) for so many rows
 }
@@ -25,6 +26,17 @@ var ISAs = []ISA{
 	{Name: "AVX512", reg: "Z", vecs: 1, MaxR: 12, Log2P: func(rows int) int {
 		return max(1, map[int]int{1: 3, 2: 2, 3: 2, 4: 2}[rows]) // at most 24 accumulators
 	}},
+}
+
+// quant lists the sets of instructions that there are kernels for integers
+// for: the ISA's own, and those with instructions for their dot products.
+func (isa ISA) quant() []ISA {
+	list := []ISA{isa}
+	if isa.vecs == 1 {
+		isa.Name, isa.dots = "AVX512VNNI", true
+		list = append(list, isa)
+	}
+	return list
 }
 
 func name(isa ISA, f, rows, log2p int) string {
@@ -46,11 +58,13 @@ func MatMul(isa ISA) []byte {
 			}
 		}
 	}
-	for _, f := range quantFormats {
-		for r := 1; r <= isa.MaxR; r++ {
-			q := quant{gen: gen{isa: isa, rows: r}, format: f}
-			q.kernel()
-			g.Write(q.Bytes())
+	for _, v := range isa.quant() {
+		for _, f := range quantFormats {
+			for r := 1; r <= isa.MaxR; r++ {
+				q := quant{gen: gen{isa: v, rows: r}, format: f}
+				q.kernel()
+				g.Write(q.Bytes())
+			}
 		}
 	}
 	return g.Bytes()
@@ -71,11 +85,19 @@ func Table(isa ISA) []byte {
 			}
 		}
 	}
-	for _, f := range quantFormats {
-		for r := 1; r <= isa.MaxR; r++ {
-			n := quantName(isa, f, r)
-			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
-			fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][0] = %s\n", f, r, n)
+	for i, v := range isa.quant() {
+		if i > 0 { // the same with other kernels for integers
+			fmt.Fprintf(&b, "\nfunc mm%s() *mmSet {\n\ts := &mmSet{maxRows: %d}\n%s\treturn s\n}\n", isa.Name, isa.MaxR, list.String())
+			list.Reset()
+			fmt.Fprintf(&list, "\t*s = *mm%s()\n", isa.Name)
+			isa = v
+		}
+		for _, f := range quantFormats {
+			for r := 1; r <= isa.MaxR; r++ {
+				n := quantName(v, f, r)
+				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+				fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][0] = %s\n", f, r, n)
+			}
 		}
 	}
 	fmt.Fprintf(&b, "\nfunc mm%s() *mmSet {\n\ts := &mmSet{maxRows: %d}\n%s\treturn s\n}\n", isa.Name, isa.MaxR, list.String())

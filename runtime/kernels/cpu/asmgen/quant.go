@@ -186,6 +186,10 @@ func (q *quant) sumQ8() {
 		}
 		b, t := q.tmp(2), q.tmp(3)
 		for r := range q.rows {
+			if q.isa.dots && k > 0 {
+				q.op("VPDPWSSD.BCST %s, %s, %s", q.x(r, 4*k), q.tmp(0), q.acc(r, 0))
+				continue
+			}
 			q.op("VPBROADCASTD %s, %s", q.x(r, 4*k), b)
 			for v := range n {
 				if k == 0 {
@@ -246,6 +250,13 @@ func (q *quant) sumQ4() {
 			q.and("nibbles<>(SB)", raw, raw)
 			for half, w := range []string{lo, raw} {
 				for r := range q.rows {
+					if q.isa.dots {
+						if k == 0 && half == 0 {
+							q.zero(q.acc(r, v))
+						}
+						q.op("VPDPBUSD.BCST %s, %s, %s", q.x(r, 8*k+4*half), w, q.acc(r, v))
+						continue
+					}
 					b := b
 					if r%2 == 1 {
 						b = t
@@ -284,7 +295,9 @@ func (q *quant) scaleQ4() {
 		}
 		for r := range q.rows {
 			a := q.acc(r, v)
-			q.op("VPMADDWD ones<>(SB), %s, %s", a, a)
+			if !q.isa.dots { // of pairs of 16 bits, one of 32
+				q.op("VPMADDWD ones<>(SB), %s, %s", a, a)
+			}
 			q.op("VCVTDQ2PS %s, %s", a, a)
 			q.op("VBROADCASTSS %s, %s", q.x(r, 32), t)
 			q.op("VMULPS %s, %s, %s", s, t, t)

@@ -1,0 +1,242 @@
+package asmgen
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// call is a kernel's operands in a machine's memory.
+type call struct {
+	m                   *machine
+	rng                 *rand.Rand
+	rows, panels, k     int
+	x, w, dst, unit     uint64
+	ldx, ldw, ldd, step int
+	add                 bool
+	before              []byte
+}
+
+func newCall(data map[string][]byte, rng *rand.Rand) *call {
+	c := &call{rng: rng, m: &machine{gpr: map[string]uint64{}, symbols: map[string]uint64{}}}
+	for name, b := range data {
+		at := c.m.region(len(b))
+		copy(c.m.mem[at:], b)
+		c.m.symbols[name] = at
+	}
+	return c
+}
+
+// run calls the kernel; its result is in c.dst.
+func (c *call) run(p *program) {
+	m := c.m
+	c.dst = m.region(c.ldd*(c.rows-1) + 64*c.panels)
+	c.before = make([]byte, c.ldd*c.rows)
+	for i := range len(c.before) / 4 {
+		putF32(c.before, i, float32(c.rng.NormFloat64()))
+	}
+	copy(m.mem[c.dst:], c.before[:c.ldd*(c.rows-1)+64*c.panels])
+	add := 0
+	if c.add {
+		add = 1
+	}
+	arg := m.region(96)
+	for i, v := range []uint64{
+		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit,
+	} {
+		binary.LittleEndian.PutUint64(m.mem[arg+uint64(8*i):], v)
+	}
+	m.gpr["arg"] = arg
+	m.run(p)
+}
+
+// check compares an output's bits.
+func (c *call) check(t *testing.T, name string, r, p, n int, want float32) {
+	t.Helper()
+	at := c.dst + uint64(r*c.ldd+64*p+4*n)
+	if got := f32(c.m.mem[at:], 0); math.Float32bits(got) != math.Float32bits(want) {
+		t.Fatalf("%s: k=%d add=%v: row %d, panel %d, output %d is %g, want %g", name, c.k, c.add, r, p, n, got, want)
+	}
+}
+
+func (c *call) was(r, p, n int) float32 { return f32(c.before[r*c.ldd+64*p+4*n:], 0) }
+
+// Every generated kernel, on every processor's instructions, gives the very
+// bits of the chain that it stands for, and touches no other memory.
+func TestKernels(t *testing.T) {
+	for _, isa := range ISAs {
+		programs, data := parse(MatMul(isa))
+		rng := rand.New(rand.NewPCG(3, 5))
+		for f := range formats {
+			for r := 1; r <= isa.MaxR; r++ {
+				for p := 0; p <= isa.Log2P(r); p++ {
+					for i, k := range []int{1, 4, 7, 10} {
+						floatKernel(t, newCall(data, rng), programs, name(isa, f, r, p), formats[f], r, 1<<p, k, i%2 == 0)
+					}
+				}
+			}
+		}
+		for _, v := range isa.quant() {
+			for _, f := range quantFormats {
+				for r := 1; r <= isa.MaxR; r++ {
+					for _, add := range []bool{false, true} {
+						n := quantName(v, f, r)
+						if f == "Q4" {
+							kernelQ4(t, newCall(data, rng), programs[n], n, r, add)
+						} else {
+							kernelQ8(t, newCall(data, rng), programs[n], n, r, add)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func floatKernel(t *testing.T, c *call, programs map[string]*program, name, format string, rows, panels, k int, add bool) {
+	t.Helper()
+	size := map[string]int{"BF16": 64, "F16": 32, "F32": 64, "I8": 16}[format] // of a step
+	steps := k
+	if format == "BF16" {
+		steps = (k + 1) / 2
+	}
+	c.rows, c.panels, c.k, c.add = rows, panels, k, add
+	c.ldx, c.step, c.ldw, c.ldd = 4*k+8, size+16, steps*(size+16)+48, 64*panels+12
+	c.x, c.w = c.m.region(c.ldx*(rows-1)+4*k), c.m.region(c.ldw*(panels-1)+(steps-1)*c.step+size)
+	x, w := c.m.mem[c.x:], c.m.mem[c.w:]
+	for r := range rows {
+		for i := range k {
+			putF32(x[r*c.ldx:], i, float32(c.rng.NormFloat64()))
+		}
+	}
+	weight := func(p, i, n int) float32 { return 0 }
+	switch format {
+	case "BF16":
+		weight = func(p, i, n int) float32 {
+			return math.Float32frombits(uint32(binary.LittleEndian.Uint16(w[p*c.ldw+i/2*c.step+4*n+2*(i%2):])) << 16)
+		}
+	case "F16":
+		weight = func(p, i, n int) float32 { return half(binary.LittleEndian.Uint16(w[p*c.ldw+i*c.step+2*n:])) }
+	case "F32":
+		weight = func(p, i, n int) float32 { return f32(w[p*c.ldw+i*c.step:], n) }
+	case "I8":
+		weight = func(p, i, n int) float32 { return float32(int8(w[p*c.ldw+i*c.step+n])) }
+	}
+	for p := range panels {
+		for s := range steps {
+			for i := range size {
+				b := byte(c.rng.Uint32())
+				if format != "I8" && i%2 == 1 { // numbers of an ordinary size
+					b = b&0x83 | 0x3c
+				}
+				w[p*c.ldw+s*c.step+i] = b
+			}
+		}
+	}
+	c.run(programs[name])
+	for r := range rows {
+		for p := range panels {
+			for n := range 16 {
+				var acc float32
+				for i := range k {
+					acc = fma(f32(x[r*c.ldx:], i), weight(p, i, n), acc)
+				}
+				if add {
+					acc += c.was(r, p, n)
+				}
+				c.check(t, name, r, p, n, acc)
+			}
+		}
+	}
+}
+
+func kernelQ8(t *testing.T, c *call, p *program, name string, rows int, add bool) {
+	t.Helper()
+	c.rows, c.panels, c.k, c.add = rows, 1, 2, add
+	c.ldx, c.ldd = 2*actQ8, 64
+	c.x, c.w = c.m.region(c.ldx*rows), c.m.region(2*groupQ8)
+	x, w := c.m.mem[c.x:], c.m.mem[c.w:]
+	for i := range 2 * rows {
+		a := x[i*actQ8:]
+		for k := range 32 {
+			putI16(a, k, c.rng.Int32N(65535)-32767)
+		}
+		putF32(a, 16, c.rng.Float32())
+	}
+	for i := range 2 * groupQ8 {
+		w[i] = byte(c.rng.Int32N(255) - 127)
+		if i%groupQ8 < scaleBytes && i%2 == 1 {
+			w[i] = 0x34
+		}
+	}
+	c.run(p)
+	for r := range rows {
+		for n := range 16 {
+			var acc float32
+			if add {
+				acc = c.was(r, 0, n)
+			}
+			for g := range 2 {
+				a, b := x[r*c.ldx+g*actQ8:], w[g*groupQ8:]
+				var sum int32
+				for k := range 32 {
+					sum += i16(a, k) * int32(int8(b[scaleBytes+k/2*32+2*n+k%2]))
+				}
+				acc = fma(float32(sum), half(binary.LittleEndian.Uint16(b[2*n:]))*f32(a, 16), acc)
+			}
+			c.check(t, name, r, 0, n, acc)
+		}
+	}
+}
+
+func kernelQ4(t *testing.T, c *call, p *program, name string, rows int, add bool) {
+	t.Helper()
+	c.rows, c.panels, c.k, c.add = rows, 1, 2, add
+	c.ldx, c.ldd = 2*actQ4, 64
+	c.x, c.w, c.unit = c.m.region(c.ldx*rows), c.m.region(2*groupQ4), c.m.region(64)
+	x, w, unit := c.m.mem[c.x:], c.m.mem[c.w:], c.m.mem[c.unit:]
+	extreme := c.rng.IntN(2) == 0 // the largest sums there are
+	for i := range 2 * rows {
+		a := x[i*actQ4:]
+		for k := range 32 {
+			a[k] = byte(c.rng.Int32N(255) - 127)
+			if extreme {
+				a[k] = 0x80
+			}
+		}
+		putF32(a, 8, c.rng.Float32())
+		putF32(a, 9, c.rng.Float32()-0.5)
+	}
+	for i := range 2 * groupQ4 {
+		w[i] = byte(c.rng.Uint32())
+		if extreme {
+			w[i] = 0xff
+		}
+	}
+	for n := range 16 {
+		putF32(unit, n, c.rng.Float32())
+	}
+	c.run(p)
+	for r := range rows {
+		for n := range 16 {
+			var acc float32
+			if add {
+				acc = c.was(r, 0, n)
+			}
+			for g := range 2 {
+				a, b := x[r*c.ldx+g*actQ4:], w[g*groupQ4:]
+				var sum int32
+				for k := range 32 {
+					q := b[scaleBytes+k/8*64+4*n+k%4] >> (k / 4 % 2 * 4) & 15
+					sum += int32(int8(a[k])) * int32(q)
+				}
+				v := binary.LittleEndian.Uint16(b[2*n:])
+				u := f32(unit, n)
+				acc = fma(float32(sum), float32(v&63)*u*f32(a, 8), acc)
+				acc = fma(float32(v>>6)*u, f32(a, 9), acc)
+			}
+			c.check(t, name, r, 0, n, acc)
+		}
+	}
+}
