@@ -51,7 +51,7 @@ func TestSuite(t *testing.T) {
 		paths []string
 	}{
 		{Options{Threads: 1, Precision: F32}, []string{"avx2", "avx512"}},
-		{Options{Threads: 3}, []string{"purego", "avx2", "avx512", "avx512vnni"}},
+		{Options{Threads: 3}, []string{"purego", "avx2", "avxvnni", "avx512", "avx512vnni"}},
 	} {
 		// Short runs are for the race detector: a single thread has no races,
 		// and slow paths have those of the fast ones.

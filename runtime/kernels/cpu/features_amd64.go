@@ -14,6 +14,9 @@ func paths() []path {
 			}
 			ps = append(ps, path{name: "avx512", features: "avx512f+fma+f16c", mm: mmAVX512(), vec: &vecAVX2, quant: &quantAVX2})
 		}
+		if cpuid.CPU.Supports(cpuid.AVXVNNI) {
+			ps = append(ps, path{name: "avxvnni", features: "avx2+vnni+fma+f16c", mm: mmAVXVNNI(), vec: &vecAVX2, quant: &quantAVX2})
+		}
 		ps = append(ps, path{name: "avx2", features: "avx2+fma+f16c", mm: mmAVX2(), vec: &vecAVX2, quant: &quantAVX2})
 	}
 	return append(ps, purego)

@@ -216,3 +216,57 @@ func mmAVX2() *mmSet {
 	s.kernels[fmtQ4][6][0] = mmQ4R6P1AVX2
 	return s
 }
+
+//go:noescape
+func mmQ8R1P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R3P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R4P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R5P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R6P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R3P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R4P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R5P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R6P1AVXVNNI(a *mmArgs)
+
+func mmAVXVNNI() *mmSet {
+	s := &mmSet{maxRows: 6}
+	*s = *mmAVX2()
+	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVXVNNI
+	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVXVNNI
+	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVXVNNI
+	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVXVNNI
+	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVXVNNI
+	s.kernels[fmtQ8][6][0] = mmQ8R6P1AVXVNNI
+	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVXVNNI
+	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVXVNNI
+	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVXVNNI
+	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVXVNNI
+	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVXVNNI
+	s.kernels[fmtQ4][6][0] = mmQ4R6P1AVXVNNI
+	return s
+}

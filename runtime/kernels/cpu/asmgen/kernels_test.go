@@ -2,8 +2,14 @@ package asmgen
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -238,5 +244,47 @@ func kernelQ4(t *testing.T, c *call, p *program, name string, rows int, add bool
 			}
 			c.check(t, name, r, 0, n, acc)
 		}
+	}
+}
+
+// The bytes written for what the assembler does not know are those that GNU as
+// makes of it.
+func TestBytes(t *testing.T) {
+	as, err := exec.LookPath("as")
+	if err != nil {
+		t.Skipf("GNU as is needed: %v: %v", err, errors.ErrUnsupported)
+	}
+	var want []string // byte codes, by instruction
+	var source strings.Builder
+	seen := map[string]bool{}
+	for _, isa := range ISAs {
+		for line := range strings.Lines(string(MatMul(isa))) {
+			code, ins, ok := strings.Cut(strings.TrimSpace(line), " // ")
+			if !ok || !strings.HasPrefix(code, "BYTE") || seen[ins] {
+				continue
+			}
+			seen[ins] = true
+			want = append(want, strings.NewReplacer("BYTE $0x", "", "; ", "").Replace(code))
+			op, args, _ := strings.Cut(ins, " ")
+			fmt.Fprintf(&source, "{vex} %s %s\n", strings.ToLower(op), strings.ReplaceAll(args, "Y", "%ymm"))
+		}
+	}
+	if len(want) < 30 {
+		t.Fatalf("only %d instructions in bytes", len(want))
+	}
+	cmd := exec.Command(as, "-aln", "--listing-lhs-width=2", "-o", filepath.Join(t.TempDir(), "out.o"), "-")
+	cmd.Stdin = strings.NewReader(source.String())
+	list, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, list)
+	}
+	var got []string
+	for line := range strings.Lines(string(list)) {
+		if before, _, ok := strings.Cut(line, "{vex}"); ok { // line, offset, bytes in words
+			got = append(got, strings.ToLower(strings.Join(strings.Fields(before)[2:], "")))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("as gives %v, want %v", got, want)
 	}
 }

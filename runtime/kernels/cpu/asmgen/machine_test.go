@@ -33,10 +33,13 @@ func parse(file []byte) (map[string]*program, map[string][]byte) {
 	programs, data := map[string]*program{}, map[string][]byte{}
 	var p *program
 	for line := range strings.Lines(string(file)) {
-		line, _, _ = strings.Cut(strings.TrimSpace(line), "//")
+		line, comment, _ := strings.Cut(strings.TrimSpace(line), " // ")
+		if strings.HasPrefix(line, "BYTE") {
+			line = comment
+		}
 		op, rest, _ := strings.Cut(line, " ")
 		switch {
-		case line == "" || strings.HasPrefix(line, "#") || op == "GLOBL":
+		case line == "" || line[0] == '#' || line[0] == '/' || op == "GLOBL":
 		case op == "DATA":
 			var name string
 			var at int

@@ -31,12 +31,12 @@ var ISAs = []ISA{
 // quant lists the sets of instructions that there are kernels for integers
 // for: the ISA's own, and those with instructions for their dot products.
 func (isa ISA) quant() []ISA {
-	list := []ISA{isa}
-	if isa.vecs == 1 {
-		isa.Name, isa.dots = "AVX512VNNI", true
-		list = append(list, isa)
+	dots := isa
+	dots.Name, dots.dots = isa.Name+"VNNI", true
+	if isa.vecs == 2 {
+		dots.Name = "AVXVNNI"
 	}
-	return list
+	return []ISA{isa, dots}
 }
 
 func name(isa ISA, f, rows, log2p int) string {

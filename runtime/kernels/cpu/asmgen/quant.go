@@ -186,12 +186,16 @@ func (q *quant) sumQ8() {
 		}
 		b, t := q.tmp(2), q.tmp(3)
 		for r := range q.rows {
-			if q.isa.dots && k > 0 {
+			if q.isa.dots && n == 1 && k > 0 {
 				q.op("VPDPWSSD.BCST %s, %s, %s", q.x(r, 4*k), q.tmp(0), q.acc(r, 0))
 				continue
 			}
 			q.op("VPBROADCASTD %s, %s", q.x(r, 4*k), b)
 			for v := range n {
+				if q.isa.dots && k > 0 {
+					q.dot("VPDPWSSD", b, q.tmp(v), q.acc(r, v))
+					continue
+				}
 				if k == 0 {
 					q.op("VPMADDWD %s, %s, %s", q.tmp(v), b, q.acc(r, v))
 					continue
@@ -254,14 +258,20 @@ func (q *quant) sumQ4() {
 						if k == 0 && half == 0 {
 							q.zero(q.acc(r, v))
 						}
-						q.op("VPDPBUSD.BCST %s, %s, %s", q.x(r, 8*k+4*half), w, q.acc(r, v))
-						continue
+						if n == 1 {
+							q.op("VPDPBUSD.BCST %s, %s, %s", q.x(r, 8*k+4*half), w, q.acc(r, v))
+							continue
+						}
 					}
 					b := b
 					if r%2 == 1 {
 						b = t
 					}
 					q.op("VPBROADCASTD %s, %s", q.x(r, 8*k+4*half), b)
+					if q.isa.dots {
+						q.dot("VPDPBUSD", b, w, q.acc(r, v))
+						continue
+					}
 					if k == 0 && half == 0 {
 						q.op("VPMADDUBSW %s, %s, %s", b, w, q.acc(r, v))
 						continue
@@ -272,6 +282,20 @@ func (q *quant) sumQ4() {
 			}
 		}
 	}
+}
+
+// dot writes a dot product of registers in the encoding of processors without
+// AVX-512 (VEX.256.66.0F38.W0), which the assembler does not know.
+func (q *quant) dot(op, a, b, dst string) {
+	reg := func(s string) int {
+		var n int
+		fmt.Sscanf(s, "Y%d", &n)
+		return n
+	}
+	code := map[string]int{"VPDPBUSD": 0x50, "VPDPWSSD": 0x52}[op]
+	d, v, m := reg(dst), reg(b), reg(a)
+	q.op("BYTE $0xc4; BYTE $%#02x; BYTE $%#02x; BYTE $%#02x; BYTE $%#02x // %s %s, %s, %s",
+		(1-d/8)<<7|1<<6|(1-m/8)<<5|2, (15-v)<<3|4|1, code, 0xc0|d%8<<3|m%8, op, a, b, dst)
 }
 
 func (q *quant) dq() string {
