@@ -37,21 +37,23 @@ type expected struct {
 // Families that the repository's goldens cover.
 var families = []string{"llama", "llama_tied", "mistral", "qwen2", "qwen2_yarn", "qwen3", "mixtral", "qwen3_moe"}
 
+// GoldensOf compares a backend with the goldens of some families, each in one
+// spelling of its configuration.
+func GoldensOf(t *testing.T, open func(testing.TB) kernels.Backend, names ...string) {
+	for _, name := range names {
+		sub, err := fs.Sub(testdata, "testdata/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { golden(t, sub, loader.ConfigName, open(t)) })
+	}
+}
+
 // Goldens compares a backend that computes in float32 with all goldens: those
 // of the repository, and those of the same families in $INFER_GOLDENS.
 func Goldens(t *testing.T, open func(testing.TB) kernels.Backend) {
-	goldens(t, open, loader.ConfigName, "config.legacy.json")
-}
-
-// GoldensOnce is Goldens with one spelling of each configuration, which is all
-// that a backend sees.
-func GoldensOnce(t *testing.T, open func(testing.TB) kernels.Backend) {
-	goldens(t, open, loader.ConfigName)
-}
-
-func goldens(t *testing.T, open func(testing.TB) kernels.Backend, configs ...string) {
 	run := func(name string, fsys fs.FS) {
-		for _, config := range configs {
+		for _, config := range []string{loader.ConfigName, "config.legacy.json"} {
 			t.Run(name+"/"+config, func(t *testing.T) { golden(t, fsys, config, open(t)) })
 		}
 	}

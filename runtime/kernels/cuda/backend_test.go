@@ -37,13 +37,18 @@ func first(t testing.TB, o Options) kernels.Backend {
 	return must(open(t, o).Backend(0))
 }
 
-// The whole suite is a matter of an hour for the interpreter, with all its
-// checks on: a sample of it in every run, all of it in the sweep.
+// The whole suite is a matter of an hour for the interpreter with all its
+// checks on. Every run takes a sample of it at the default precision; the sweep
+// takes all of it, at all precisions.
 func TestSuite(t *testing.T) {
-	for p, every := range map[Precision]int{Auto: 47, BF16: 211, F32: 211} {
-		if sweep {
-			every = 1
-		}
+	precisions, every := []Precision{Auto}, 47
+	switch {
+	case sweep:
+		precisions, every = []Precision{Auto, BF16, F32}, 1
+	case testing.Short():
+		every = 997
+	}
+	for _, p := range precisions {
 		t.Run(string(p), func(t *testing.T) {
 			kerneltest.Run(t, func(t testing.TB) kernels.Backend {
 				return kerneltest.Sample(first(t, Options{Checks: true, Precision: p}), every)

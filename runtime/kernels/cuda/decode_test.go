@@ -109,6 +109,9 @@ func TestDecodeIsCounted(t *testing.T) {
 		// value that is a 16th for f32, of q8 an eighth; more rows read more of them.
 		{BF16, kernels.AsStored, 1, 1.07}, {Auto, kernels.AsStored, 1, 1.10}, {BF16, kernels.Q8, 1, 1.13}, {Auto, kernels.AsStored, 3, 1.35},
 	} {
+		if testing.Short() && c.seqs == 1 {
+			continue
+		}
 		t.Run(fmt.Sprintf("%s %v %d sequences", c.p, c.f, c.seqs), func(t *testing.T) {
 			s := open(t, Options{Precision: c.p})
 			b := must(s.Backend(0))

@@ -9,8 +9,18 @@ import (
 	"infer/runtime/kernels"
 )
 
-// Every family gives the reference implementation's logits, and the same bits
-// in chunks, in batches and over two stages.
+// A model gives the reference implementation's logits, and the same bits in
+// chunks, in batches and over two stages. (All families, over several GPUs, are
+// tried at the shell.)
 func TestGoldens(t *testing.T) {
-	modelstest.GoldensOnce(t, func(t testing.TB) kernels.Backend { return first(t, Options{Precision: F32}) })
+	gpu := func(t testing.TB) kernels.Backend { return first(t, Options{Precision: F32}) }
+	if sweep {
+		modelstest.Goldens(t, gpu)
+		return
+	}
+	if testing.Short() {
+		modelstest.GoldensOf(t, gpu, "llama")
+		return
+	}
+	modelstest.GoldensOf(t, gpu, "qwen3", "mixtral")
 }

@@ -12,6 +12,16 @@ type sampled struct {
 	every int
 }
 
+// among tells whether case i of n is taken, of those that are each a list of
+// their own: the fewer, the rarer cases are; the last at least.
+func (p *pair) among(i, n int) bool {
+	step := 1
+	for e := p.every; e > 1; e /= 16 {
+		step *= 2
+	}
+	return (n-1-i)%step == 0
+}
+
 // skip tells whether a case is left out.
 func (p *pair) skip() bool {
 	p.cases++
