@@ -73,6 +73,7 @@ type diagnosis struct {
 	Host      transfer.Host   `json:"host"`
 	Hints     []transfer.Hint `json:"hints"`
 	Seconds   float64         `json:"probe_seconds"`
+	Modelled  float64         `json:"probe_modelled_seconds,omitempty"` // by a simulated machine's clock
 	Safe      bool            `json:"safe"`
 	Problems  []string        `json:"problems"`
 	facts     []transfer.LinkFacts
@@ -165,7 +166,7 @@ func examine(ctx context.Context, o *doctorOptions) (*diagnosis, error) {
 			Route: decision.Route.Label(), Reasons: decision.Reasons, Probe: f.Finding, Quarantined: f.Quarantined,
 		})
 	}
-	d.facts, d.Seconds, d.Safe = s.Facts, s.Took.Seconds(), transfer.Safe(s.Facts)
+	d.facts, d.Seconds, d.Modelled, d.Safe = s.Facts, s.Took.Seconds(), s.Modelled.Seconds(), transfer.Safe(s.Facts)
 	d.Host = transfer.ReadHost(os.DirFS("/"), infos)
 	if h := transfer.Hints(d.Host, infos, s.Facts); h != nil {
 		d.Hints = h

@@ -107,7 +107,11 @@ func (d *diagnosis) printLinks(w io.Writer) error {
 	if speeds {
 		legend += "; numbers: GB/s direct"
 	}
-	fmt.Fprintf(w, "%s.\nProbing took %.1f s.\n", legend, d.Seconds)
+	fmt.Fprintf(w, "%s.\nProbing took %.1f s", legend, d.Seconds)
+	if d.Modelled > 0 {
+		fmt.Fprintf(w, ", %.2g s by the simulated machine's clock", d.Modelled)
+	}
+	fmt.Fprintln(w, ".")
 	for i, f := range d.facts {
 		if word := d.word(d.Links[i]); word != "ok" && word != "host" {
 			fmt.Fprintf(w, "%v: %s\n", f.Pair, transfer.Decide(f).Why())

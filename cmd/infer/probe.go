@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -53,7 +54,10 @@ func newProbe() *cobra.Command {
 					p.Add(b)
 				}
 			}
-			return p.Run(cmd.Context(), list, cmd.OutOrStdout())
+			if err := p.Run(cmd.Context(), list, cmd.OutOrStdout()); err != nil || gpus.Machine() == nil {
+				return err
+			}
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(transfer.Line{Modelled: gpus.Machine().Time().Seconds()})
 		},
 	}
 	cmd.Flags().StringVar(&simulate, "simulate", "", "")

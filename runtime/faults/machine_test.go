@@ -3,6 +3,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func needSim(t testing.TB) {
 // spawn probes on a machine of its own, as a child process does.
 func spawn(spec sim.Spec, patience time.Duration) transfer.Spawn {
 	return func(ctx context.Context, pairs []transfer.Pair, emit func([]byte)) error {
-		sys, _, end, err := open(spec)
+		sys, machine, end, err := open(spec)
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,10 @@ func spawn(spec sim.Spec, patience time.Duration) transfer.Spawn {
 			}
 			p.Backends = append(p.Backends, b)
 		}
-		return p.Run(ctx, pairs, lines(emit))
+		if err := p.Run(ctx, pairs, lines(emit)); err != nil {
+			return err
+		}
+		return json.NewEncoder(lines(emit)).Encode(transfer.Line{Modelled: machine.Time().Seconds()})
 	}
 }
 
@@ -86,7 +90,7 @@ func survey(t testing.TB, spec sim.Spec, patience time.Duration) transfer.Survey
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := transfer.Surveyor{Infos: sys.Infos(), Links: sys.Links(), Spawn: spawn(spec, patience), Limit: time.Minute}
+	v := transfer.Surveyor{Infos: sys.Infos(), Links: sys.Links(), Spawn: spawn(spec, patience), Limit: 20 * time.Minute}
 	end()
 	return v.Survey(t.Context())
 }

@@ -12,7 +12,7 @@ import (
 func TestSurvey(t *testing.T) {
 	needSim(t)
 	for name, spec := range topologies(t, "testdata/topologies") {
-		if testing.Short() && len(spec.Devices) > 4 {
+		if !*full && len(spec.Devices) > 3 && name != "4xa10g-aws-g5" && name != "4x3090-nvlink-pairs-stock" {
 			continue
 		}
 		faulty := map[transfer.Pair]string{}
@@ -24,6 +24,13 @@ func TestSurvey(t *testing.T) {
 		s := survey(t, spec, 2*time.Second)
 		if want := len(spec.Devices) * (len(spec.Devices) - 1); len(s.Facts) != want {
 			t.Errorf("%s: %d links, there are %d directed pairs", name, len(s.Facts), want)
+		}
+		most := 3 * time.Second
+		if len(spec.Devices) > 2 {
+			most = 10 * time.Second
+		}
+		if s.Modelled > most || len(s.Probed) > 0 && s.Modelled == 0 {
+			t.Errorf("%s: probing %d links took %v of modelled time, want at most %v", name, len(s.Probed), s.Modelled, most)
 		}
 		for _, f := range s.Facts {
 			d := transfer.Decide(f)

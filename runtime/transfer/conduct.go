@@ -22,6 +22,9 @@ type Line struct {
 	Begin  *IDPair      `json:"begin,omitempty"`
 	Result *Measurement `json:"result,omitempty"` // of the pair that began last
 	Took   float64      `json:"seconds,omitempty"`
+	// Modelled is the time that a simulated machine's clock counted for all of
+	// the probe: its last line.
+	Modelled float64 `json:"modelled_seconds,omitempty"`
 }
 
 // IDPair is a Pair in JSON.
@@ -34,7 +37,8 @@ type IDPair struct {
 type Survey struct {
 	Facts    []LinkFacts
 	Probed   []Pair        // now; others come from the cache, or need none
-	Took     time.Duration // of probing, on the machine's clock
+	Took     time.Duration // of probing
+	Modelled time.Duration // of that, by a simulated machine's clock
 	Problems []error       // of the store: nothing depends on it
 }
 
@@ -132,6 +136,8 @@ func (v *Surveyor) conduct(ctx context.Context, todo []Pair, at func(Pair) ends,
 				if slices.Contains(todo, p) {
 					open, progress = &p, true
 				}
+			case l.Modelled > 0:
+				s.Modelled += time.Duration(l.Modelled * 1e9)
 			case l.Result != nil && open != nil:
 				fresh[*open] = Judge(*l.Result)
 				open = nil

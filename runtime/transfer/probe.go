@@ -128,6 +128,12 @@ func (p *Probe) Pair(ctx context.Context, pair Pair) (m Measurement) {
 		patience = time.Second
 	}
 	l := &linkProbe{p: p, m: &m, pair: pair, src: src, dst: dst, patience: patience}
+	if slow, err := l.glance(ctx); err != nil {
+		l.failed(err)
+		return m
+	} else if slow {
+		return m
+	}
 	began := time.Now()
 	steps := []func(context.Context) error{l.copies, l.large, l.backToBack, l.bothWays, l.chain}
 	for round := 0; round == 0 || time.Since(began) < p.Soak; round++ {

@@ -326,7 +326,29 @@ func (l *linkProbe) speeds(ctx context.Context) error {
 		a, b := l.src.info.GPU, l.dst.info.GPU
 		l.m.Ceiling = Ceiling(l.p.Links[i].Kind, [2]int{a.PCIeGen, b.PCIeGen}, [2]int{a.PCIeWidth, b.PCIeWidth})
 	}
-	big, small := l.src.largest(), int64(4096)
+	return l.measure(ctx, l.src.largest())
+}
+
+// farSlower is how many times slower than host staging a link may be to be
+// worth a closer look.
+const farSlower = 5
+
+// glance tells whether the link is so slow that it is not used whatever it
+// brings; looking closer would take seconds.
+func (l *linkProbe) glance(ctx context.Context) (slow bool, err error) {
+	if err := l.measure(ctx, smallMost); err != nil {
+		return false, err
+	}
+	if l.m.Peer.GBps*farSlower >= l.m.Staged.GBps {
+		return false, nil
+	}
+	l.m.Copies, l.m.Bytes = 1, smallMost
+	return true, nil
+}
+
+// measure times a large and a small copy, directly and by way of the host.
+func (l *linkProbe) measure(ctx context.Context, big int64) error {
+	small := int64(4096)
 	var err error
 	if l.m.Peer, err = l.speed(ctx, big, small, func(n int64) error {
 		return l.send(view(l.dst.in.mem, 0, n), view(l.src.out.mem, 0, n))
@@ -351,7 +373,7 @@ func (l *linkProbe) speeds(ctx context.Context) error {
 }
 
 func (l *linkProbe) end(s *probeSide, e *probeEnd, n int64) End {
-	return End{Device: s.info.ID, Stream: e.stream, Ops: idleDigest{e.ops, n <= smallMost}, Tensor: view(e.mem, 0, n)}
+	return End{Device: s.info.ID, Stream: e.stream, Ops: idleDigest{e.ops, n <= 4096}, Tensor: view(e.mem, 0, n)}
 }
 
 // idleDigest leaves the digest of timed large copies out.

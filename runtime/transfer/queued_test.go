@@ -44,7 +44,7 @@ type mark struct{ recorded, passed int }
 
 func (*mark) Close() error { return nil }
 
-func (s *queued) push(f func()) { s.todo = append(s.todo, work{run: f}) }
+func (s *queued) push(f func())                        { s.todo = append(s.todo, work{run: f}) }
 func (s *queued) Upload(dst tensor.Tensor, src []byte) { s.push(func() { s.inner.Upload(dst, src) }) }
 
 func (s *queued) Download(dst []byte, src tensor.Tensor) {
