@@ -27,7 +27,7 @@ serve: build
 
 # Needs Go only, no network; with a C compiler the CUDA parts are tested too.
 test:
-	$(ENV) go test $(TESTFLAGS) ./...
+	$(ENV) go test -timeout 20m $(TESTFLAGS) ./...
 
 # Every fault on every simulated machine: no wrong token. TOPOLOGIES=DIR adds
 # machines; the outcomes are written to docs/faults.txt.
@@ -38,11 +38,11 @@ faults:
 # The race detector needs a C compiler. What runs in one goroutine by design,
 # the reference kernels and the GPU's check, is left out.
 test-race:
-	$(ENV) go test -race -short $$($(ENV) go list ./... | grep -vE '/kernels/ref|/gpucheck')
+	$(ENV) go test -timeout 20m -race -short $$($(ENV) go list ./... | grep -vE '/kernels/ref|/gpucheck')
 
 # The build without any assembly.
 test-purego:
-	$(CPU_ENV) go test -tags nomsgpack,purego ./runtime/... ./models/...
+	$(CPU_ENV) go test -timeout 20m -tags nomsgpack,purego ./runtime/... ./models/...
 
 # Real clients (the openai package, huggingface_hub) against the built binary.
 test-clients: build $(VENV)/.installed
