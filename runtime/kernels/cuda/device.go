@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"infer/runtime/arch"
 	"infer/runtime/device"
 	driver "infer/runtime/internal/cuda"
 	"infer/runtime/tensor"
@@ -32,6 +33,9 @@ type Device struct {
 }
 
 func openDevice(s *System, i int) (*Device, error) {
+	if c := arch.Of(s.props[i].Major, s.props[i].Minor); arch.Lookup(c).Image == arch.NoImage {
+		return nil, fmt.Errorf("no kernels run on compute capability %v: %w", c, device.ErrNotSupported)
+	}
 	owner, err := s.driver.Device(i)
 	if err != nil {
 		return nil, err

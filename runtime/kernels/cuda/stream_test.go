@@ -417,3 +417,16 @@ func TestOpsBytes(t *testing.T) {
 		})
 	}
 }
+
+// A GPU that no kernel runs on is refused by name, others of its machine not.
+func TestTooOld(t *testing.T) {
+	s := open(t, Options{Simulate: "T4+RTX-4090"})
+	_, err := s.Backend(0)
+	fails(t, err, device.ErrNotSupported, "cuda:0", "T4", "7.5")
+	if _, err := s.Backend(1); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Backend(2); err == nil || !strings.Contains(err.Error(), "2 GPUs") {
+		t.Errorf("a GPU that is not there: %v", err)
+	}
+}
