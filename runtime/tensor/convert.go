@@ -62,6 +62,11 @@ func ToF32(dst []float32, src []byte, d DType) error {
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
 		}
 	case BF16:
+		for ; len(dst) >= 4; dst, src = dst[4:], src[8:] {
+			v := binary.LittleEndian.Uint64(src)
+			dst[0], dst[1] = math.Float32frombits(uint32(v)<<16), math.Float32frombits(uint32(v)&0xffff0000)
+			dst[2], dst[3] = math.Float32frombits(uint32(v>>32)<<16), math.Float32frombits(uint32(v>>32)&0xffff0000)
+		}
 		for i := range dst {
 			dst[i] = BF16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
 		}

@@ -54,13 +54,17 @@ type quantSet struct {
 	// block loads 32 k of 8 outputs, which are ld elements apart, and finds
 	// their lowest (at most 0), highest (at least 0) and sum.
 	block func(a *fitArgs, src *float32, ld int)
-	// fit tries candidates on the block.
-	fit func(a *fitArgs)
+	// rangesQ4 makes the candidates of Q4, fit tries candidates on the block,
+	// bestQ8 and bestQ4 choose.
+	rangesQ4, fit, bestQ8, bestQ4 func(a *fitArgs)
 	// putQ8 and putQ4 write the block's integers to their place in a group.
 	putQ8, putQ4 func(dst *byte, q *[groupLen][8]int32)
 }
 
-var quantGo = quantSet{acts16: acts16Go, acts8: acts8Go, block: blockGo, fit: fitGo, putQ8: putQ8Go, putQ4: putQ4Go}
+var quantGo = quantSet{
+	acts16: acts16Go, acts8: acts8Go, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
+	bestQ8: bestQ8Go, bestQ4: bestQ4Go, putQ8: putQ8Go, putQ4: putQ4Go,
+}
 
 func groupsOf(cols int) int { return (cols + groupLen - 1) / groupLen }
 

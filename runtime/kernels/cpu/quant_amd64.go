@@ -3,7 +3,8 @@
 package cpu
 
 var quantAVX2 = quantSet{
-	acts16: acts16AVX2, acts8: acts8AVX2, block: blockAVX2, fit: fitAVX2, putQ8: putQ8AVX2, putQ4: putQ4AVX2,
+	acts16: acts16AVX2, acts8: acts8AVX2, block: blockAVX2, rangesQ4: rangesQ4AVX2, fit: fitAVX2,
+	bestQ8: bestQ8AVX2, bestQ4: bestQ4AVX2, putQ8: putQ8AVX2, putQ4: putQ4AVX2,
 }
 
 //go:noescape
@@ -14,6 +15,15 @@ func acts8AVX2(dst *byte, x *float32, groups int)
 
 //go:noescape
 func fitAVX2(a *fitArgs)
+
+//go:noescape
+func rangesQ4AVX2(a *fitArgs)
+
+//go:noescape
+func bestQ8AVX2(a *fitArgs)
+
+//go:noescape
+func bestQ4AVX2(a *fitArgs)
 
 //go:noescape
 func blockAVX2(a *fitArgs, src *float32, ld int)

@@ -293,3 +293,124 @@ putq4loop:
 	JNE     putq4loop
 	VZEROUPPER
 	RET
+
+CONST8(cut0, 0x3f800000) // 1
+CONST8(cut1, 0x3f70a3d7) // 0.94
+CONST8(cut2, 0x3f6147ae) // 0.88
+CONST8(cut3, 0x3f4ccccd) // 0.8
+CONST8(fifteen, 0x41700000)
+CONST8(largest, 0x7f7fffff)
+CONST8(groupOf, 0x42000000)  // 32
+CONST8(perGroup, 0x3d000000) // 1/32
+
+// The candidates with one share of the low end, from offset at. Y2, Y3 are the
+// range's ends, Y4 the low one's share.
+#define RANGE(at, cut) \
+	VMULPS  cut<>(SB), Y3, Y5         \
+	VSUBPS  Y4, Y5, Y5                \
+	VMOVUPS fifteen<>(SB), Y6         \
+	VDIVPS  Y5, Y6, Y6                \
+	VCMPPS  $2, largest<>(SB), Y6, Y7 \ // finite and a number, or 0
+	VANDPS  Y7, Y6, Y6                \
+	VMOVUPS Y6, 2064+at(AX)           \
+	VMULPS  Y6, Y4, Y7                \
+	VSUBPS  Y7, Y8, Y7                \
+	VMOVUPS Y7, 2576+at(AX)
+
+#define RANGES(at, cut) \
+	VMULPS cut<>(SB), Y2, Y4 \
+	RANGE(at, cut0)          \
+	RANGE(at+32, cut1)       \
+	RANGE(at+64, cut2)       \
+	RANGE(at+96, cut3)
+
+// func rangesQ4AVX2(a *fitArgs)
+TEXT ·rangesQ4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	VMOVUPS 4624(AX), Y2
+	VMOVUPS 4656(AX), Y3
+	VXORPS  Y8, Y8, Y8
+	RANGES(0, cut0)
+	RANGES(128, cut1)
+	RANGES(256, cut2)
+	RANGES(384, cut3)
+	VZEROUPPER
+	RET
+
+// func bestQ8AVX2(a *fitArgs)
+TEXT ·bestQ8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    2056(AX), CX
+	MOVQ    AX, DI
+	VMOVUPS 4688(AX), Y0
+	VSUBPS  Y0, Y0, Y0      // 0, or NaN when not finite
+	VXORPS  Y1, Y1, Y1      // step
+	VXORPS  Y2, Y2, Y2      // best
+
+bestq8loop:
+	VMOVUPS   4112(DI), Y3
+	VDIVPS    3600(DI), Y3, Y4
+	VMULPS    Y4, Y3, Y5
+	VCMPPS    $14, Y2, Y5, Y6 // greater
+	VBLENDVPS Y6, Y4, Y1, Y1
+	VBLENDVPS Y6, Y5, Y2, Y2
+	ADDQ      $32, DI
+	DECQ      CX
+	JNE       bestq8loop
+	VADDPS    Y0, Y1, Y1
+	VMOVUPS   Y1, 4720(AX)
+	VZEROUPPER
+	RET
+
+// func bestQ4AVX2(a *fitArgs)
+TEXT ·bestQ4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    2056(AX), CX
+	MOVQ    AX, DI
+	VMOVUPS 4688(AX), Y0        // sum
+	VMOVUPS 4624(AX), Y2        // low
+	VMOVUPS 4656(AX), Y1
+	VSUBPS  Y2, Y1, Y1
+	VDIVPS  fifteen<>(SB), Y1, Y1 // step
+	VXORPS  Y3, Y3, Y3          // best
+	VXORPS  Y15, Y15, Y15
+
+bestq4loop:
+	VMOVUPS   3088(DI), Y4       // sq
+	VMOVUPS   3600(DI), Y5       // sqq
+	VMOVUPS   4112(DI), Y6       // swq
+	VDIVPS    Y5, Y6, Y7         // step with 0 as the lowest value
+	VMULPS    Y7, Y6, Y8         // what it takes from the error
+	VMULPS    groupOf<>(SB), Y6, Y9
+	VMULPS    Y0, Y4, Y10
+	VSUBPS    Y10, Y9, Y9        // num
+	VMULPS    groupOf<>(SB), Y5, Y10
+	VMULPS    Y4, Y4, Y11
+	VSUBPS    Y11, Y10, Y10
+	VDIVPS    Y10, Y9, Y10       // step of least squares
+	VMULPS    Y4, Y10, Y11
+	VSUBPS    Y11, Y0, Y11
+	VMULPS    perGroup<>(SB), Y11, Y11 // its lowest value
+	VMULPS    Y10, Y9, Y12
+	VMULPS    Y0, Y0, Y13
+	VADDPS    Y13, Y12, Y12
+	VMULPS    perGroup<>(SB), Y12, Y12
+	VCMPPS    $1, Y15, Y11, Y13  // below 0
+	VBLENDVPS Y13, Y10, Y7, Y7
+	VBLENDVPS Y13, Y12, Y8, Y8
+	VANDPS    Y13, Y11, Y11
+	VCMPPS    $14, Y3, Y8, Y12
+	VCMPPS    $14, Y15, Y7, Y13
+	VANDPS    Y13, Y12, Y12
+	VBLENDVPS Y12, Y7, Y1, Y1
+	VBLENDVPS Y12, Y11, Y2, Y2
+	VBLENDVPS Y12, Y8, Y3, Y3
+	ADDQ      $32, DI
+	DECQ      CX
+	JNE       bestq4loop
+	VSUBPS    Y0, Y0, Y0
+	VADDPS    Y0, Y1, Y1
+	VMOVUPS   Y1, 4720(AX)
+	VMOVUPS   Y2, 4752(AX)
+	VZEROUPPER
+	RET

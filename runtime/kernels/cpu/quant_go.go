@@ -122,3 +122,52 @@ func fitGo(a *fitArgs) {
 		a.sq[c], a.sqq[c], a.swq[c] = sq, sqq, swq
 	}
 }
+
+// rangesQ4Go is quantSet.rangesQ4 in Go.
+func rangesQ4Go(a *fitArgs) {
+	for c := range maxFits {
+		for i := range 8 {
+			low := a.lowest[i] * cutsQ4[c/4]
+			inverse := reciprocal((a.highest[i]*cutsQ4[c%4] - low) / topQ4)
+			a.inverse[c][i], a.offset[c][i] = inverse, -low*inverse
+		}
+	}
+}
+
+// bestQ8Go is quantSet.bestQ8 in Go.
+func bestQ8Go(a *fitArgs) {
+	for i := range 8 {
+		var d, best float32
+		for c := range a.n {
+			// With the scale swq/sqq the error is Σw² less e.
+			s := a.swq[c][i] / a.sqq[c][i]
+			if e := a.swq[c][i] * s; e > best {
+				best, d = e, s
+			}
+		}
+		a.step[i] = d + (a.sum[i] - a.sum[i])
+	}
+}
+
+// bestQ4Go is quantSet.bestQ4 in Go.
+func bestQ4Go(a *fitArgs) {
+	for i := range 8 {
+		var best float32
+		step, low, sum := (a.highest[i]-a.lowest[i])/topQ4, a.lowest[i], a.sum[i]
+		for c := range a.n {
+			sq, sqq, swq := a.sq[c][i], a.sqq[c][i], a.swq[c][i]
+			// The error is Σw² less e: with 0 as the lowest value, or with the
+			// one of least squares if that is below.
+			d, l, e := swq/sqq, float32(0), swq*(swq/sqq)
+			num := groupLen*swq - sq*sum
+			free := num / (groupLen*sqq - sq*sq)
+			if m := (sum - free*sq) / groupLen; m < 0 {
+				d, l, e = free, m, (num*free+sum*sum)/groupLen
+			}
+			if e > best && d > 0 {
+				best, step, low = e, d, l
+			}
+		}
+		a.step[i], a.low8[i] = step+(sum-sum), low
+	}
+}

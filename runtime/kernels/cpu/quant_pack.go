@@ -30,7 +30,14 @@ type fitArgs struct {
 	lowest    [8]float32           // 4624
 	highest   [8]float32           // 4656
 	sum       [8]float32           // 4688; not finite when some weight is not
+	// The best candidate, refined: its step, and in Q4 its lowest value. NaN
+	// where some weight is not finite.
+	step [8]float32 // 4720
+	low8 [8]float32 // 4752
 }
+
+// cutsQ4 are the shares of a range's ends that are tried, each with each.
+var cutsQ4 = [4]float32{1, 0.94, 0.88, 0.8}
 
 // quantizer makes panels of Q8 or Q4 out of 16 rows.
 type quantizer struct {
@@ -111,16 +118,8 @@ func (q *quantizer) fitQ8() (scale [8]uint16) {
 		}
 	}
 	q.set.fit(&q.fitArgs)
-	for i := range scale {
-		var d, best float32
-		for c := range tries {
-			// With the scale swq/sqq the error is Σw² less swq²/sqq.
-			if e := q.swq[c][i] * q.swq[c][i]; e > best*q.sqq[c][i] {
-				d = q.swq[c][i] / q.sqq[c][i]
-				best = q.swq[c][i] * d
-			}
-		}
-		d += q.sum[i] - q.sum[i] // NaN when not finite
+	q.set.bestQ8(&q.fitArgs)
+	for i, d := range q.step {
 		scale[i] = tensor.F32ToF16(d)
 		q.inverse[0][i] = reciprocal(tensor.F16ToF32(scale[i]))
 	}
@@ -174,36 +173,12 @@ func (q *quantizer) panelQ4(panel []byte) {
 // fitQ4 finds the steps and lowest values of least squared error for a block,
 // among some that clip a part of the range, refined by least squares.
 func (q *quantizer) fitQ4(steps, lows []float32) {
-	low, high, sum := q.lowest, q.highest, q.sum
-	cut := [4]float32{1, 0.94, 0.88, 0.8}
 	q.n = maxFits
-	for c := range maxFits {
-		a, b := cut[c/4], cut[c%4]
-		for i := range 8 {
-			inverse := reciprocal((high[i]*b - low[i]*a) / topQ4)
-			q.inverse[c][i], q.offset[c][i] = inverse, -low[i]*a*inverse
-		}
-	}
+	q.set.rangesQ4(&q.fitArgs)
 	q.set.fit(&q.fitArgs)
-	for i := range 8 {
-		// This is NaN when some weight is not finite.
-		steps[i], lows[i] = (high[i]-low[i])/topQ4+(sum[i]-sum[i]), low[i]
-		var best float32
-		for c := range maxFits {
-			sq, sqq, swq := q.sq[c][i], q.sqq[c][i], q.swq[c][i]
-			// The error is Σw² less e.
-			d, m, e := swq/sqq, float32(0), swq*(swq/sqq)
-			if den := groupLen*sqq - sq*sq; den > 0 {
-				num := groupLen*swq - sq*sum[i]
-				if l := (sum[i] - num/den*sq) / groupLen; l < 0 {
-					d, m, e = num/den, l, (num*(num/den)+sum[i]*sum[i])/groupLen
-				}
-			}
-			if e > best && d > 0 && steps[i] == steps[i] {
-				best, steps[i], lows[i] = e, d, m
-			}
-		}
-	}
+	q.set.bestQ4(&q.fitArgs)
+	copy(steps, q.step[:])
+	copy(lows, q.low8[:])
 }
 
 // wholeQ4 makes whole units of the steps and lowest values, and leaves the
