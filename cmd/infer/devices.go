@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -21,8 +22,9 @@ import (
 type devices struct {
 	cpu  *cpu.Backend
 	gpus *cuda.System // nil: none
-	used []kernels.Backend
-	gone []device.ID // lost, or unable to hold what they were given
+	mu   sync.Mutex
+	used []kernels.Backend // guarded by mu: it changes when a device is lost
+	gone []device.ID       // lost, or unable to hold what they were given
 }
 
 // openDevices opens the CPU and finds the GPUs, unless the map leaves them out.
@@ -118,7 +120,7 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 			all = append(all, s.ExpertsOn)
 		}
 	}
-	d.used = nil
+	var used []kernels.Backend
 	for _, id := range all {
 		var b kernels.Backend = d.cpu
 		if id.Kind == device.CUDA {
@@ -130,20 +132,30 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 				return nil, err
 			}
 		}
-		if !slices.Contains(d.used, b) {
-			d.used = append(d.used, b)
+		if !slices.Contains(used, b) {
+			used = append(used, b)
 		}
 	}
-	if first := d.used[0]; slices.ContainsFunc(d.used, func(b kernels.Backend) bool { return b.ActType() != first.ActType() }) {
+	if first := used[0]; slices.ContainsFunc(used, func(b kernels.Backend) bool { return b.ActType() != first.ActType() }) {
 		return nil, usagef("--precision bf16: the plan has stages on the CPU, which computes in f32; use --precision auto")
 	}
-	return d.used, nil
+	d.mu.Lock()
+	d.used = used
+	d.mu.Unlock()
+	return used, nil
+}
+
+// inUse are the backends that the present plan names.
+func (d *devices) inUse() []kernels.Backend {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.used
 }
 
 // String is like "cuda:0 (NVIDIA H100), cpu (AMD EPYC, 2 threads, avx2)".
 func (d *devices) String() string {
 	var all []string
-	for _, b := range d.used {
+	for _, b := range d.inUse() {
 		info := b.Device().Info()
 		unit := "threads"
 		if info.GPU != nil {

@@ -18,8 +18,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// machine writes a topology of two RTX 3090 whose links have a fault.
-func machine(t *testing.T, fault string) string {
+// machine writes a topology of two RTX 3090 whose links have a fault, and more
+// faults.
+func machine(t *testing.T, fault string, more ...string) string {
 	t.Helper()
 	var devices, links []string
 	for i := range 2 {
@@ -29,8 +30,8 @@ func machine(t *testing.T, fault string) string {
 			"peer_latency_us": null, "staged_latency_us": null, "fault": "%s"}`, i, 1-i, fault))
 	}
 	file := filepath.Join(t.TempDir(), "machine.json")
-	text := fmt.Sprintf(`{"schema": "topology/1", "id": "m", "driver": {"version": "580.65.06"}, "devices": [%s], "links": [%s]}`,
-		strings.Join(devices, ","), strings.Join(links, ","))
+	text := fmt.Sprintf(`{"schema": "topology/1", "id": "m", "driver": {"version": "580.65.06"}, "devices": [%s], "links": [%s], "faults": [%s]}`,
+		strings.Join(devices, ","), strings.Join(links, ","), strings.Join(more, ","))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -189,4 +190,18 @@ func killProbe(cache string) error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return fmt.Errorf("no probe within 30 s")
+}
+
+// A GPU that is lost, and GPUs that do not take the weights: the text is the same, and it is said what happened.
+func TestFaultsInProduction(t *testing.T) {
+	for fault, says := range map[string]string{
+		`{"kind": "lost", "device": 1, "after": 40}`:                                        "going on without these devices",
+		`{"kind": "oom", "device": 1, "after": 6}`:                                          "cannot be loaded there",
+		`{"kind": "bitflip", "from": -1, "to": 1, "paths": ["upload"], "min_bytes": 60000}`: "cannot be loaded there",
+	} {
+		t.Setenv("XDG_CACHE_HOME", t.TempDir())
+		if said := serves(t, machine(t, "none", fault)); !strings.Contains(said, says) {
+			t.Errorf("%s: %q is not in:\n%s", fault, says, said)
+		}
+	}
 }

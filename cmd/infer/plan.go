@@ -58,7 +58,7 @@ func kvName(d tensor.DType) string {
 func (s *session) deviceMap() deviceMap {
 	p := s.engine.Plan() // another one after a device was lost
 	return deviceMap{
-		Weights: s.format.String(), KVCache: kvName(s.devices.used[0].KVType()),
+		Weights: s.format.String(), KVCache: kvName(s.devices.inUse()[0].KVType()),
 		Stages: plannedStages(p), Blocks: p.Blocks, MaxContext: p.MaxContext,
 		MicroBatches: p.MicroBatches, Predicted: p.Predicted, Reasons: p.Reasons,
 	}

@@ -211,7 +211,7 @@ func (s *session) apiModel(aliases []string) api.Model {
 // same build, weights, plan and kernels.
 func (s *session) fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintln(h, version, s.source.name, s.parameters, s.format, s.plan.Stages, s.devices, s.devices.used[0].KVType())
+	fmt.Fprintln(h, version, s.source.name, s.parameters, s.format, s.plan.Stages, s.devices, s.devices.inUse()[0].KVType())
 	if info, err := os.Stat(s.source.path); err == nil {
 		fmt.Fprintln(h, info.ModTime().UnixNano())
 	}
