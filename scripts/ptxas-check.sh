@@ -2,7 +2,7 @@
 # Assembles the committed PTX with NVIDIA's ptxas (from PyPI; no GPU needed) for
 # every architecture that plain sm_80 PTX serves, and fails when a kernel does
 # not assemble, spills registers or uses local memory.
-# Arguments: modules to check; all of them by default. ptxas is kept in PTXAS_DIR.
+# Exit code 3: the tool cannot be had here. Arguments: modules to check; all of them by default. ptxas is kept in PTXAS_DIR.
 set -euo pipefail
 cd "$(dirname "$0")/../runtime/kernels/cuda/ptx"
 version=13.5.37
@@ -10,7 +10,7 @@ dir=${PTXAS_DIR:-${TMPDIR:-/tmp}/ptxas-$version}
 ptxas=$dir/nvidia/cu13/bin/ptxas
 if [ ! -x "$ptxas" ]; then
   mkdir -p "$dir"
-  python3 -m pip download -q --disable-pip-version-check --no-deps -d "$dir" "nvidia-cuda-nvcc==$version"
+  python3 -m pip download -q --disable-pip-version-check --no-deps -d "$dir" "nvidia-cuda-nvcc==$version" || exit 3
   python3 -m zipfile -e "$dir"/nvidia_cuda_nvcc-"$version"-*.whl "$dir"
   chmod +x "$ptxas"
 fi
