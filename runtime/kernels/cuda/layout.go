@@ -71,8 +71,19 @@ func (l layout) putRows(dst, raw []byte, lo int) {
 	}
 	row := l.cols * size
 	for n := lo; len(raw) > 0; n++ {
-		for k := 0; k < l.cols; k += 4 {
-			copy(dst[l.at(n, k):][:4*size], raw[k*size:min(k+4, l.cols)*size])
+		for k := 0; k < l.cols; k += tileCols {
+			at, part := l.at(n, k), raw[k*size:min(k+tileCols, l.cols)*size]
+			if size == 2 { // the four lanes of a row lie behind one another
+				copy(dst[at:at+2*tileCols], part)
+				continue
+			}
+			for lane := dst[at:]; len(part) > 0; lane = lane[16:] { // their first halves, then their second ones
+				copy(lane[:16], part)
+				if len(part) > 16 {
+					copy(lane[512:528], part[16:])
+				}
+				part = part[min(32, len(part)):]
+			}
 		}
 		raw = raw[row:]
 	}
@@ -86,29 +97,45 @@ func (l layout) quantize(dst, scales []byte, v []float32, n int) {
 		lowest, highest, fit = -8, 7, fitQ4
 	}
 	le := binary.LittleEndian
+	var q [tileCols]int32
 	for g := 0; g < l.tilesAcross()*tileCols; g += tileCols {
 		group := v[min(g, len(v)):min(g+tileCols, len(v))]
 		h := tensor.F32ToF16(fit(group))
 		le.PutUint16(scales[l.scaleAt(n, g):], h)
-		scale := tensor.F16ToF32(h)
-		for i := range tileCols {
-			q := 0
-			if i < len(group) && scale != 0 {
-				q = int(min(max(nearest(group[i]/scale), lowest), highest))
+		q = [tileCols]int32{}
+		if scale := tensor.F16ToF32(h); scale != 0 {
+			inverse := 1 / scale
+			for i, x := range group {
+				q[i] = int32(min(max(nearest(x*inverse), lowest), highest))
 			}
-			at := l.at(n, g+i)
+		}
+		at := l.at(n, g)
+		for lane := 0; lane < tileCols; lane += laneCols { // 16 bytes apart
 			if l.format == kernels.Q8 {
-				dst[at] = byte(int8(q))
-				continue
+				for j, x := range q[lane : lane+laneCols] {
+					dst[at+int64(j)] = byte(int8(x))
+				}
+			} else {
+				var word uint32
+				for j, x := range q[lane : lane+laneCols] {
+					word |= uint32(x+8) << (4*(j/2) + 16*(j%2))
+				}
+				le.PutUint32(dst[at:], word)
 			}
-			j := (g + i) % laneCols
-			word := dst[at : at+4]
-			le.PutUint32(word, le.Uint32(word)|uint32(q+8)<<(4*(j/2)+16*(j%2)))
+			at += 16
 		}
 	}
 }
 
-func nearest(x float32) float32 { return float32(math.RoundToEven(float64(x))) }
+// nearest rounds to the nearest integer, even ones from halves: for |x| < 2²²,
+// where adding 3·2²² leaves no bits behind the point. Not numbers stay so.
+func nearest(x float32) float32 {
+	const shift = 3 << 22
+	if x > 1<<21 || x < -1<<21 {
+		return x
+	}
+	return float32(x+shift) - shift
+}
 
 // fitQ8 is the largest magnitude over 127; not a number if there is one that
 // is not.
