@@ -27,6 +27,8 @@ type vecSet struct {
 	blend func(acc, part *float32, a, b float32, n int)
 	// gate: dst = g · up · σ(g·(a + b·g²)).
 	gate func(dst, g, up *float32, a, b float32, n int)
+	// gateErf: dst = g · up · Φ(g), Φ the normal distribution.
+	gateErf func(dst, g, up *float32, n int)
 }
 
 // vecGo is the loops in Go, for any n.
@@ -90,6 +92,13 @@ var vecGo = vecSet{
 				t = x[i] * (a + b*x[i]*x[i])
 			}
 			d[i] = x[i] * u[i] / (1 + exp32(-t))
+		}
+	},
+	gateErf: func(dst, g, up *float32, n int) {
+		d, u := slice(dst, n), slice(up, n)
+		for i, x := range slice(g, n) {
+			x := float64(x)
+			d[i] = float32(x * 0.5 * math.Erfc(-x/math.Sqrt2) * float64(u[i]))
 		}
 	},
 }
@@ -186,10 +195,12 @@ func (v *vecSet) mix(acc, part []float32, a, b float32) {
 func (v *vecSet) gated(dst, g, up []float32, act kernels.Activation) {
 	a, b := float32(1), float32(0)
 	switch act {
-	case kernels.GELU: // rare: no vector code for erf
-		for i, x := range g {
-			x := float64(x)
-			dst[i] = float32(x * 0.5 * math.Erfc(-x/math.Sqrt2) * float64(up[i]))
+	case kernels.GELU:
+		n := len(dst)
+		m := n &^ 7
+		v.gateErf(data(dst), data(g), data(up), m)
+		if m < n {
+			vecGo.gateErf(data(dst[m:]), data(g[m:]), data(up[m:]), n-m)
 		}
 		return
 	case kernels.GELUTanh: // ½(1 + tanh u) = σ(2u)

@@ -4,7 +4,7 @@ package cpu
 
 var vecAVX2 = vecSet{
 	sumSquares: sumSquaresAVX2, scaleMul: scaleMulAVX2, rotate: rotateAVX2, largest: largestAVX2,
-	find: findAVX2, expSum: expSumAVX2, blend: blendAVX2, gate: gateAVX2,
+	find: findAVX2, expSum: expSumAVX2, blend: blendAVX2, gate: gateAVX2, gateErf: gateErfAVX2,
 }
 
 // pause executes n PAUSE instructions.
@@ -33,3 +33,6 @@ func blendAVX2(acc, part *float32, a, b float32, n int)
 
 //go:noescape
 func gateAVX2(dst, x, up *float32, a, b float32, n int)
+
+//go:noescape
+func gateErfAVX2(dst, x, up *float32, n int)

@@ -336,3 +336,102 @@ gateexp:
 gatedone:
 	VZEROUPPER
 	RET
+
+// Constants of the normal distribution.
+CONST8(half, 0x3f000000)
+CONST8(rsqrt2, 0x3f3504f3)    // 1/√2
+CONST8(absMask, 0x7fffffff)
+CONST8(erf0, 0x3f906ebb)  // 2/√π · (−1)^n / (n! (2n+1))
+CONST8(erf1, 0xbec093a3)
+CONST8(erf2, 0x3de71791)
+CONST8(erf3, 0xbcdc1672)
+CONST8(erf4, 0x3bab2de7)
+CONST8(erf5, 0xba6016da)
+CONST8(erf6, 0x38fcd193)
+CONST8(erf7, 0xb77a692e)
+CONST8(erf8, 0x35dcf365)
+CONST8(erf9, 0xb42fba17)
+CONST8(erf10, 0x327e62b9)
+CONST8(erfc0, 0xbfa1fc4e) // -1.26551223 …
+CONST8(erfc1, 0x3f8000c7)
+CONST8(erfc2, 0x3ebf88fb)
+CONST8(erfc3, 0x3dc636c9)
+CONST8(erfc4, 0xbe3ec24c)
+CONST8(erfc5, 0x3e8ec7cc)
+CONST8(erfc6, 0xbf914e5d)
+CONST8(erfc7, 0x3fbe87b0)
+CONST8(erfc8, 0xbf527892)
+CONST8(erfc9, 0x3e2ef945)
+
+#define HORNER(c, x, acc) VFMADD213PS c<>(SB), x, acc
+
+// func gateErfAVX2(dst, x, up *float32, n int)
+//
+// dst = x · Φ(x) · up. With z = |x|/√2, Φ is ½ ± ½ erf(z): below z = 1 by the
+// series of erf, above by erfc(z) = t · e^(−z² + P(t)), t = 1/(1 + z/2) (Press
+// et al., Numerical Recipes, 6.2: relative error 1.2e-7).
+TEXT ·gateErfAVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), DI
+	MOVQ  x+8(FP), SI
+	MOVQ  up+16(FP), DX
+	MOVQ  n+24(FP), CX
+	XORQ  AX, AX
+	TESTQ CX, CX
+	JLE   erfdone
+
+erfloop:
+	VMOVUPS (SI)(AX*4), Y6
+	VANDPS  absMask<>(SB), Y6, Y7
+	VMULPS  rsqrt2<>(SB), Y7, Y7 // z
+	VMULPS  Y6, Y6, Y8
+	VMULPS  half<>(SB), Y8, Y8   // z²
+	VMOVUPS erf10<>(SB), Y9
+	HORNER(erf9, Y8, Y9)
+	HORNER(erf8, Y8, Y9)
+	HORNER(erf7, Y8, Y9)
+	HORNER(erf6, Y8, Y9)
+	HORNER(erf5, Y8, Y9)
+	HORNER(erf4, Y8, Y9)
+	HORNER(erf3, Y8, Y9)
+	HORNER(erf2, Y8, Y9)
+	HORNER(erf1, Y8, Y9)
+	HORNER(erf0, Y8, Y9)
+	VMULPS  Y7, Y9, Y9           // erf z
+	VMULPS  half<>(SB), Y7, Y10
+	VADDPS  one<>(SB), Y10, Y10
+	VMOVUPS one<>(SB), Y11
+	VDIVPS  Y10, Y11, Y10        // t
+	VMOVUPS erfc9<>(SB), Y0
+	HORNER(erfc8, Y10, Y0)
+	HORNER(erfc7, Y10, Y0)
+	HORNER(erfc6, Y10, Y0)
+	HORNER(erfc5, Y10, Y0)
+	HORNER(erfc4, Y10, Y0)
+	HORNER(erfc3, Y10, Y0)
+	HORNER(erfc2, Y10, Y0)
+	HORNER(erfc1, Y10, Y0)
+	HORNER(erfc0, Y10, Y0)
+	VSUBPS  Y8, Y0, Y0
+	EXP
+	VMULPS  Y10, Y0, Y0          // erfc z
+	VMULPS  half<>(SB), Y0, Y0   // Φ(−|x|)
+	VMULPS  half<>(SB), Y9, Y9
+	VMOVUPS half<>(SB), Y1
+	VSUBPS  Y9, Y1, Y2           // the same where z < 1
+	VMOVUPS one<>(SB), Y11
+	VCMPPS  $1, Y11, Y7, Y3
+	VBLENDVPS Y3, Y2, Y0, Y0
+	VSUBPS  Y0, Y11, Y2          // Φ(|x|)
+	VADDPS  Y9, Y1, Y1
+	VBLENDVPS Y3, Y1, Y2, Y2
+	VBLENDVPS Y6, Y0, Y2, Y0     // by the sign of x
+	VMULPS  Y6, Y0, Y0
+	VMULPS  (DX)(AX*4), Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ    $8, AX
+	CMPQ    AX, CX
+	JLT     erfloop
+
+erfdone:
+	VZEROUPPER
+	RET
