@@ -77,15 +77,17 @@ func simulatedName(spec string) string {
 	return spec
 }
 
-// Probing takes at most so long; kernels of simulated GPUs are interpreted.
+// probeLimit is when a probe is ended. It takes a tenth of that once contexts
+// are made, which a driver may need seconds for; kernels of simulated GPUs are
+// interpreted.
 func probeLimit(gpus []device.Info) time.Duration {
 	switch {
 	case slices.ContainsFunc(gpus, func(i device.Info) bool { return i.GPU.Simulated }):
 		return 3 * time.Minute
 	case len(gpus) > 2:
-		return 10 * time.Second
+		return 30 * time.Second
 	}
-	return 3 * time.Second
+	return 10 * time.Second
 }
 
 // surveyOptions of survey.
