@@ -16,6 +16,10 @@ const (
 	cpuGBps, gpuGBps     = 40.0, 400.0
 	cpuTFlops, gpuTFlops = 0.5, 20.0
 
+	// microGain is the part of a step's time that one micro-batch more must
+	// come below to be worth its queues.
+	microGain = 0.99
+
 	// A hop that no Link describes goes through host memory.
 	hopGBps, hopUS = 10.0, 30.0
 )
@@ -179,12 +183,12 @@ func (in *Input) predict(p *Plan) {
 		p.Stages[i].Seconds = times[i]
 	}
 	r.TPOT, p.MicroBatches = sum(times)+sum(hops), 1
-	if n := in.units(p); n > 1 && w.seqs >= 2*n {
+	for n := 2; n <= 2*in.units(p) && in.overlaps(p) && w.seqs >= 2*n; n++ {
 		part := w
 		part.rows = (w.rows + n - 1) / n
 		part.seqs = part.rows
 		times, hops := in.times(p, part)
-		if t := max(float64(n)*in.busiest(p, times), sum(times)+sum(hops)); t < r.TPOT {
+		if t := max(float64(n)*in.busiest(p, times), sum(times)+sum(hops)); t < r.TPOT*microGain {
 			r.TPOT, p.MicroBatches = t, n
 		}
 	}
@@ -212,6 +216,18 @@ func (in *Input) times(p *Plan, w work) (stages, hops []float64) {
 		hops = append(hops, hop)
 	}
 	return stages, hops
+}
+
+// overlaps tells whether several steps can be in flight: the CPU computes where
+// it is called, so that it has to be the first, and experts elsewhere are waited
+// for.
+func (in *Input) overlaps(p *Plan) bool {
+	for i, s := range p.Stages {
+		if s.Split() || i > 0 && isCPU(s.Device) {
+			return false
+		}
+	}
+	return in.units(p) > 1
 }
 
 // units is the number of devices that compute one after the other: neighbours

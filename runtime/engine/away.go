@@ -44,7 +44,7 @@ func (r *Runner) openAway(st *stage, backends []kernels.Backend) (*models.Place,
 	}
 	move := func(dst, src transfer.End) {
 		if a.err == nil {
-			a.err = r.move(r.bound, dst, src)
+			a.err = ready(r.bound, r.lanes[0].copier, dst, src) // such plans have one lane
 		}
 	}
 	return &models.Place{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ type Engine struct {
 	closed  error
 
 	// Of the step loop.
+	flights  []flight // steps under way, the oldest first
 	scrubber scrubber
 	step     *Step
 	whole    bool // the step's logits are on the host, not only their maxima
@@ -141,6 +143,7 @@ func limitsOf(p devicemap.Plan, c Config) Limits {
 	return Limits{
 		Blocks: p.Blocks, MaxContext: p.MaxContext, MaxSeqs: p.MaxSeqs,
 		MaxTokens: p.MaxTokens, MaxLogits: p.MaxLogits, MaxQueue: c.MaxQueue, NoPrefix: c.NoPrefixCache,
+		InFlight: p.MicroBatches,
 	}
 }
 
@@ -257,10 +260,26 @@ func (e *Engine) Close() error {
 // loop computes step after step, and sleeps while there is nothing to do.
 func (e *Engine) loop(ctx context.Context) {
 	defer close(e.done)
+	defer func() { // nothing comes of what is still under way
+		for _, f := range e.flights {
+			_ = e.c.Runner.Finish(f.lane)
+		}
+	}()
 	for ctx.Err() == nil {
-		if st := e.next(); st != nil {
-			e.run(st)
+		if len(e.flights) < e.c.Runner.Lanes() {
+			if st := e.next(); st != nil {
+				e.start(st)
+				if len(e.flights) < e.c.Runner.Lanes() {
+					continue // another beside it, if there is one
+				}
+			}
+		}
+		if len(e.flights) > 0 {
+			e.finishStep()
 			if e.scrubber.overdue(10 * e.c.Scrub) {
+				for len(e.flights) > 0 {
+					e.finishStep()
+				}
 				e.scrub(ctx)
 			}
 			continue
@@ -295,18 +314,54 @@ func (e *Engine) next() *Step {
 	return st
 }
 
-// run computes one step and hands out what it made.
-func (e *Engine) run(st *Step) {
-	began := time.Now()
-	e.step, e.whole = st, false
+// flight is a step under way.
+type flight struct {
+	step  *Step
+	lane  int  // of the Runner
+	whole bool // its logits come to the host, not only their maxima
+	began time.Time
+}
+
+// start queues a step in a free lane.
+func (e *Engine) start(st *Step) {
+	f := flight{step: st, began: time.Now()}
 	for i := range st.Rows {
 		r := &st.Rows[i]
 		if r.PromptN > 0 || r.Sample && !r.Seq.task.sampler.plain(len(r.Seq.Output())) {
-			e.whole = true
+			f.whole = true
 		}
 	}
+	for e.flying(f.lane) {
+		f.lane++
+	}
+	e.flights = append(e.flights, f)
+	e.c.Runner.Start(f.lane, &st.Batch, f.whole)
+}
+
+// flying tells whether a step is under way in a lane.
+func (e *Engine) flying(lane int) bool {
+	for i := range e.flights {
+		if e.flights[i].lane == lane {
+			return true
+		}
+	}
+	return false
+}
+
+// run computes one step.
+func (e *Engine) run(st *Step) {
+	e.start(st)
+	e.finishStep()
+}
+
+// finishStep waits for the oldest step and hands out what it made.
+func (e *Engine) finishStep() {
+	f := e.flights[0]
+	e.flights = slices.Delete(e.flights, 0, 1)
+	st, began := f.step, f.began
+	e.step, e.whole = st, f.whole
 	// Closing does not interrupt a step: its own timeout bounds it.
-	if err := e.c.Runner.Step(&st.Batch, e.whole); err != nil {
+	if err := e.c.Runner.Finish(f.lane); err != nil {
 		if !e.recover(e.life, err) {
 			e.fail(err)
 		}

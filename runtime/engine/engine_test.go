@@ -55,6 +55,7 @@ type setup struct {
 	blocks   int    // 0: as planned
 	maps     string // device map
 	backends []kernels.Backend
+	change   func(*devicemap.Plan)
 	c        Config
 }
 
@@ -77,6 +78,9 @@ func openEngine(t testing.TB, s setup) *Engine {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if s.change != nil {
+		s.change(&plan)
 	}
 	if s.blocks > 0 {
 		plan.Blocks = s.blocks

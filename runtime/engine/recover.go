@@ -27,8 +27,8 @@ func (r *Runner) lost(err error) []device.ID {
 			ids = append(ids, id)
 		}
 	}
-	for _, st := range r.stages {
-		if st.stream.Err() != nil && !alive(st.backend) {
+	for i, st := range r.stages {
+		if r.streamErr(i) != nil && !alive(st.backend) {
 			add(st.Device)
 		}
 		if st.away.broken() != nil {
@@ -36,8 +36,8 @@ func (r *Runner) lost(err error) []device.ID {
 		}
 	}
 	if ids == nil { // none is lost, but streams are broken
-		for _, st := range r.stages {
-			if st.stream.Err() != nil {
+		for i, st := range r.stages {
+			if r.streamErr(i) != nil {
 				add(st.Device)
 			}
 		}
@@ -47,9 +47,11 @@ func (r *Runner) lost(err error) []device.ID {
 		// cannot be emptied has no use either.
 		ctx, cancel := context.WithTimeout(context.Background(), min(r.timeout/8, closeTime))
 		defer cancel()
-		for _, st := range r.stages {
-			if st.stream.Err() == nil && st.stream.Sync(ctx) != nil {
-				add(st.Device)
+		for i, st := range r.stages {
+			for _, l := range r.lanes {
+				if s := l.streams[i]; s.Err() == nil && s.Sync(ctx) != nil {
+					add(st.Device)
+				}
 			}
 			if st.away.broken() == nil && st.away.sync(ctx) != nil {
 				add(st.away.id)
@@ -117,6 +119,7 @@ func (e *Engine) replace(ctx context.Context, lost []device.ID, cause error) {
 	e.mu.Lock()
 	e.recovering = cause
 	e.sched.Requeue()
+	e.flights = e.flights[:0] // their streams end with the Runner
 	replays := e.c.Runner.Replays()
 	e.mu.Unlock()
 

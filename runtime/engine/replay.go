@@ -14,17 +14,19 @@ import (
 // unless the links that it takes instead are faulty as well.
 const maxReplays = 4
 
-// attempts computes a step until all of its copies arrived as sent. That is
-// safe to do again: a step writes the same K/V into the same slots, and nothing
-// was sampled from it.
-func (r *Runner) attempts(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
+// attempts waits for a queued step, and computes it again until all of its
+// copies arrived as sent. That is safe to do: a step writes the same K/V into
+// the same slots, and nothing was sampled from it.
+func (r *Runner) attempts(ctx context.Context, l *lane) error {
 	for n := 0; ; n++ {
-		r.delivery.verify = false
-		if err := r.step(ctx, b, wholeRows); err != nil {
-			r.copier.Abandon()
-			return err
+		if l.err == nil {
+			l.err = r.wait(ctx, l)
 		}
-		err := errors.Join(r.copier.Commit(r.steps), r.delivery.check(r.steps), r.checkBatches())
+		if l.err != nil {
+			l.copier.Abandon()
+			return l.err
+		}
+		err := errors.Join(l.copier.Commit(l.step), l.delivery.check(l.step), r.checkBatches(l))
 		if err == nil {
 			return nil
 		}
@@ -32,6 +34,7 @@ func (r *Runner) attempts(ctx context.Context, b *kernels.Batch, wholeRows bool)
 			return err
 		}
 		r.replays.Add(1)
+		l.err = r.queue(ctx, l)
 	}
 }
 
@@ -50,15 +53,15 @@ func replay(n int, err error) bool {
 // Replays is how many times steps were computed again. Safe for concurrent use.
 func (r *Runner) Replays() uint64 { return r.replays.Load() }
 
-// move copies hidden states between stages.
-func (r *Runner) move(ctx context.Context, dst, src transfer.End) error {
+// ready copies hidden states between devices when they are there to be copied.
+func ready(ctx context.Context, c transfer.Copier, dst, src transfer.End) error {
 	if src.Device.Kind == device.CPU {
 		var err error
-		if src.Ready, err = r.copier.Ready(ctx, src); err != nil {
+		if src.Ready, err = c.Ready(ctx, src); err != nil {
 			return err
 		}
 	}
-	return r.copier.Move(ctx, dst, src)
+	return c.Move(ctx, dst, src)
 }
 
 // delivery is what a step brings to the host: it is verified like every copy.
@@ -69,13 +72,13 @@ type delivery struct {
 	sent   kernels.Digest
 }
 
-// fetch queues the download of a step's result.
-func (r *Runner) fetch(st *stage, dst []byte, src tensor.Tensor) {
-	if r.verify.Step(r.steps) && st.Device.Kind != device.CPU {
-		r.delivery = delivery{verify: true, from: st.Device, got: dst}
-		st.ops.Digest(&r.delivery.sent, src)
+// fetch queues the download of a step's result from stage i.
+func (r *Runner) fetch(l *lane, i int, dst []byte, src tensor.Tensor) {
+	if id := r.stages[i].Device; r.verify.Step(l.step) && id.Kind != device.CPU {
+		l.delivery = delivery{verify: true, from: id, got: dst}
+		l.ops[i].Digest(&l.delivery.sent, src)
 	}
-	st.stream.Download(dst, src)
+	l.streams[i].Download(dst, src)
 }
 
 // check compares what arrived with what was sent.

@@ -7,20 +7,20 @@ import (
 	"infer/runtime/kvcache"
 )
 
-// Requeue takes back what runs, the step under way included: every running
+// Requeue takes back what runs, the steps under way included: every running
 // sequence waits in its old order, its K/V is gone, its tokens stay.
-// Sequences cancelled within the step end.
+// Sequences cancelled within a step end.
 func (s *Scheduler) Requeue() {
-	if s.open {
-		s.open = false
-		for i := range s.step.Rows {
-			q := s.step.Rows[i].Seq
+	for _, st := range s.open {
+		for i := range st.Rows {
+			q := st.Rows[i].Seq
 			q.inStep = false
 			if q.dropped {
 				s.end(q, FinishNone)
 			}
 		}
 	}
+	s.spare, s.open = append(s.spare, s.open...), s.open[:0]
 	for len(s.running) > 0 {
 		s.preempt(s.running[len(s.running)-1])
 	}
@@ -30,7 +30,7 @@ func (s *Scheduler) Requeue() {
 // Sequences that do not fit any more are ended and returned; one that would
 // have used the rest of the context has less of it.
 func (s *Scheduler) Restart(l Limits) (unfit []*Sequence) {
-	if len(s.running) > 0 || s.open {
+	if len(s.running) > 0 || len(s.open) > 0 {
 		panic("engine: Restart while sequences run")
 	}
 	l.MaxContext = min(l.MaxContext, l.Blocks*kernels.BlockSize)

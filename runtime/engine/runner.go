@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -41,11 +40,11 @@ type Runner struct {
 	plan     devicemap.Plan
 	model    models.Config
 	stages   []*stage
-	copier   transfer.Copier
+	lanes    []*lane
+	done     *lane // the one whose step was finished last
 	timeout  time.Duration
 	steps    uint64
 	replays  atomic.Uint64
-	delivery delivery // of the step
 	verify   transfer.Verify
 
 	// The context that bounds steps. It is renewed now and then, not for each
@@ -56,10 +55,6 @@ type Runner struct {
 
 	out     tensor.Tensor // [MaxLogits, VocabSize] F32 on the last stage's device
 	largest tensor.Tensor // [MaxLogits] I32
-	raw     []byte        // host copy of out
-	logits  []float32     // [MaxLogits × VocabSize]
-	ids     []byte        // host copy of largest
-	choice  []int32
 }
 
 // stage is one models.Stage with what it needs on its device.
@@ -74,8 +69,8 @@ type stage struct {
 	bufs    []device.Buffer
 	away    *away           // where its experts are; nil: on the stage's device
 	before  *stage          // the stage before, when it is on the same device
+	turn    device.Event    // passed when the next step may use the stage; nil with one lane
 	checked []checkedWeight // what its device must hold
-	batch   batchCheck
 }
 
 // Load opens the streams, reads the weights and allocates K/V pages and
@@ -86,7 +81,6 @@ func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
 	for _, b := range c.Backends {
 		c.Copies.Devices = append(c.Copies.Devices, b.Device())
 	}
-	r.copier = transfer.New(c.Copies)
 	if r.timeout == 0 {
 		r.timeout = 2 * time.Minute
 	}
@@ -103,6 +97,9 @@ func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
 		if err := r.open(ctx, c, ps, backend); err != nil {
 			return nil, &StageError{ps, err}
 		}
+	}
+	if err := r.openLanes(c); err != nil {
+		return nil, fmt.Errorf("queues of %d steps: %w", c.Plan.MicroBatches, err)
 	}
 	return r, nil
 }
@@ -182,23 +179,20 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	if r.largest, err = alloc("token ids", tensor.I32, p.MaxLogits); err != nil {
 		return err
 	}
-	if c.sizesOnly {
-		return nil
-	}
-	n := p.MaxLogits * r.model.VocabSize
-	r.logits = make([]float32, n)
-	r.raw = bytesOf(r.logits)
-	r.ids, r.choice = make([]byte, 4*p.MaxLogits), make([]int32, p.MaxLogits)
 	return nil
 }
 
 // Step computes b on all stages and waits for it, at most for the step's
 // timeout (a little less, by up to an eighth). With wholeRows the logits are on
 // the host afterwards (Row), else only the index of the largest of each row
-// (Largest). A step whose copies did not all arrive as sent is computed again.
-// An error means that nothing of the step may be used.
+// (Largest). See Start and Finish, of which it is both.
 func (r *Runner) Step(b *kernels.Batch, wholeRows bool) error {
-	r.steps++
+	r.Start(0, b, wholeRows)
+	return r.Finish(0)
+}
+
+// context that bounds a step.
+func (r *Runner) context() context.Context {
 	if now := time.Now(); r.bound == nil || now.Sub(r.since) > r.timeout/8 {
 		if r.expire != nil {
 			r.expire()
@@ -206,65 +200,10 @@ func (r *Runner) Step(b *kernels.Batch, wholeRows bool) error {
 		r.bound, r.expire = context.WithTimeout(context.Background(), r.timeout)
 		r.since = now
 	}
-	if err := r.attempts(r.bound, b, wholeRows); err != nil {
-		return fmt.Errorf("step %d (%d tokens of %d sequences): %w", r.steps, len(b.Tokens), len(b.Contexts), err)
-	}
-	return nil
+	return r.bound
 }
 
-func (r *Runner) step(ctx context.Context, b *kernels.Batch, wholeRows bool) error {
-	rows, n := len(b.Tokens), len(b.Logits)
-	for i, st := range r.stages {
-		var hidden, logits tensor.Tensor
-		if !st.hidden.IsNone() {
-			hidden = st.hidden.Rows(0, rows)
-		}
-		if i > 0 && st.before == nil {
-			prev := r.stages[i-1]
-			if err := r.move(ctx, st.end(hidden), prev.end(prev.hidden.Rows(0, rows))); err != nil {
-				return err
-			}
-		}
-		if st.Head {
-			logits = r.out.Rows(0, n)
-		}
-		if st.before == nil {
-			st.ops.Begin(b)
-		}
-		st.away.begin(b)
-		st.model.Forward(st.ops, b, st.cache.Layers(), hidden, logits)
-		if err := st.away.failed(); err != nil {
-			return err
-		}
-		if st.before == nil {
-			r.verifyBatch(st)
-		}
-	}
-	last := r.stages[len(r.stages)-1]
-	switch {
-	case n == 0:
-	case wholeRows:
-		r.fetch(last, r.raw[:4*n*r.model.VocabSize], r.out.Rows(0, n))
-	default:
-		last.ops.Argmax(r.largest.Rows(0, n), r.out.Rows(0, n))
-		r.fetch(last, r.ids[:4*n], r.largest.Rows(0, n))
-	}
-	for _, st := range r.stages {
-		if err := st.stream.Sync(ctx); err != nil {
-			return fmt.Errorf("wait for %v: %w", st.Stage, err)
-		}
-		if err := st.away.sync(ctx); err != nil {
-			return fmt.Errorf("wait for experts of %v: %w", st.Stage, err)
-		}
-	}
-	if !wholeRows {
-		for i := range n {
-			r.choice[i] = int32(binary.LittleEndian.Uint32(r.ids[4*i:]))
-		}
-	}
-	return nil
-}
-
+// end is a tensor as the stage's own queue reaches it.
 func (st *stage) end(t tensor.Tensor) transfer.End {
 	return transfer.End{Device: st.Device, Stream: st.stream, Ops: st.ops, Tensor: t}
 }
@@ -273,17 +212,17 @@ func (st *stage) end(t tensor.Tensor) transfer.End {
 // next.
 func (r *Runner) Row(i int) []float32 {
 	v := r.model.VocabSize
-	return r.logits[i*v : (i+1)*v : (i+1)*v]
+	return r.done.logits[i*v : (i+1)*v : (i+1)*v]
 }
 
 // Largest is the index of the largest logit of the i-th row of the last step;
 // −1 when the row is not numbers.
-func (r *Runner) Largest(i int) int32 { return r.choice[i] }
+func (r *Runner) Largest(i int) int32 { return r.done.choice[i] }
 
 // Broken is the sticky error of a device; nothing can be computed after it.
 func (r *Runner) Broken() error {
-	for _, st := range r.stages {
-		if err := st.stream.Err(); err != nil {
+	for i, st := range r.stages {
+		if err := r.streamErr(i); err != nil {
 			return fmt.Errorf("%v: %w", st.Stage, err)
 		}
 		if err := st.away.broken(); err != nil {
@@ -328,7 +267,7 @@ func (r *Runner) Close() error {
 	if r.expire != nil {
 		r.expire()
 	}
-	var errs []error
+	errs := []error{r.closeLanes()}
 	for _, st := range r.stages {
 		if st.model != nil {
 			errs = append(errs, st.model.Close())
@@ -345,6 +284,5 @@ func (r *Runner) Close() error {
 		errs = append(errs, st.away.close())
 	}
 	r.stages = nil
-	errs = append(errs, r.copier.Close())
 	return errors.Join(errs...)
 }

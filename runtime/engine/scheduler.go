@@ -18,6 +18,9 @@ type Limits struct {
 	MaxLogits  int // rows of logits of a step, ≥ MaxSeqs
 	MaxQueue   int // waiting beyond the free places among the running
 	NoPrefix   bool
+	// InFlight is how many steps may be open at a time when enough sequences
+	// decode: micro-batches, that keep the stages of a plan busy. 0: one.
+	InFlight int
 }
 
 // Counters of a Scheduler since its start.
@@ -43,7 +46,8 @@ type Counters struct {
 // every sequence ends.
 //
 // A step is the time from Next to Apply or Abort; Submit, Cancel and Expire
-// may be called within it.
+// may be called within it. With Limits.InFlight further steps may be made
+// meanwhile, of other sequences; they end in the order in which they were made.
 type Scheduler struct {
 	lim     Limits
 	blocks  *kvcache.BlockManager
@@ -51,10 +55,11 @@ type Scheduler struct {
 	running []*Sequence // in order
 	resumed int         // of waiting, those that were running before
 	arrived uint64
-	dated   int // live sequences with a deadline
-	chunk   int // prompt rows of a step in which sequences decode; 0: as many as fit
-	step    Step
-	open    bool // between Next and Apply
+	dated   int     // live sequences with a deadline
+	chunk   int     // prompt rows of a step in which sequences decode; 0: as many as fit
+	step    *Step   // being made
+	open    []*Step // between Next and Apply, the oldest first
+	spare   []*Step // for reuse
 	expired []*Sequence
 	count   Counters
 }
@@ -193,13 +198,13 @@ func (s *Scheduler) release(q *Sequence) {
 	q.computed, q.shared = 0, 0
 }
 
-// Apply commits the step: the computed tokens count, full blocks enter the
+// Apply commits the oldest step: the computed tokens count, full blocks enter the
 // prefix cache, and outcomes[i] is what was sampled for the i-th row that has
 // Sample set. Sequences that ended say why and have no blocks.
 func (s *Scheduler) Apply(outcomes []Outcome) {
-	s.mustBeOpen("Apply")
-	for i := range s.step.Rows {
-		r := &s.step.Rows[i]
+	st := s.oldest("Apply")
+	for i := range st.Rows {
+		r := &st.Rows[i]
 		q := r.Seq
 		q.inStep = false
 		var out Outcome
@@ -229,12 +234,12 @@ func (s *Scheduler) Apply(outcomes []Outcome) {
 	}
 }
 
-// Abort ends the sequences of the step, which was not committed: none of its
+// Abort ends the sequences of the oldest step, which was not committed: none of its
 // blocks enters the prefix cache.
 func (s *Scheduler) Abort() {
-	s.mustBeOpen("Abort")
-	for i := range s.step.Rows {
-		s.end(s.step.Rows[i].Seq, FinishNone)
+	st := s.oldest("Abort")
+	for i := range st.Rows {
+		s.end(st.Rows[i].Seq, FinishNone)
 	}
 }
 
@@ -243,11 +248,15 @@ func (s *Scheduler) All() []*Sequence {
 	return append(slices.Clone(s.running), s.waiting...)
 }
 
-func (s *Scheduler) mustBeOpen(what string) {
-	if !s.open {
+// oldest takes the oldest open step, which ends.
+func (s *Scheduler) oldest(what string) *Step {
+	if len(s.open) == 0 {
 		panic("engine: " + what + " without a step")
 	}
-	s.open = false
+	st := s.open[0]
+	s.open = slices.Delete(s.open, 0, 1)
+	s.spare = append(s.spare, st)
+	return st
 }
 
 // publish offers the newly completed blocks to the prefix cache.

@@ -53,8 +53,14 @@ func (s *speculator) draft(sched *Scheduler) {
 	running, spare := sched.running, sched.Spare()
 	prefill := len(sched.waiting) > 0
 	for _, q := range running {
+		if q.inStep {
+			continue // its guesses are being computed
+		}
 		q.draft, q.guessed = q.draft[:0], 0
 		prefill = prefill || !q.decoding()
+	}
+	if lanes, _ := sched.lanes(); lanes > 1 || len(sched.open) > 0 {
+		return // with so many sequences no device has time to spare
 	}
 	if s.off || prefill || len(running) == 0 {
 		return

@@ -30,22 +30,47 @@ type Outcome struct {
 }
 
 // Step is what is computed at once. It belongs to the Scheduler and is valid
-// until Apply or Abort.
+// until its Apply or Abort.
 type Step struct {
 	Batch   kernels.Batch
 	Rows    []Row // decoding sequences, then prefill; Rows[i] is Batch's sequence i
 	Samples int   // rows with Sample
 }
 
-// Next picks the next step, or returns nil when there is nothing to compute.
+// lanes is how many steps may be open now: several when each has enough
+// sequences that decode. share is how many of them one takes.
+func (s *Scheduler) lanes() (n, share int) {
+	decoding := 0
+	for _, q := range s.running {
+		if q.decoding() {
+			decoding++
+		}
+	}
+	if n = max(s.lim.InFlight, 1); decoding < 2*n {
+		n = 1
+	}
+	return n, (decoding + n - 1) / n
+}
+
+// Next picks the next step, or returns nil when there is nothing to compute,
+// or nothing more before an open step has ended.
 // Decoding sequences come first, one token each; what is left of the token
 // budget, at most LimitChunk's rows beside those, goes to prompts, in order, in
 // chunks.
 func (s *Scheduler) Next() *Step {
-	if s.open {
+	lanes, share := s.lanes()
+	if len(s.open) >= max(s.lim.InFlight, 1) {
 		panic("engine: Next within a step")
 	}
-	st := &s.step
+	if len(s.open) >= lanes {
+		return nil
+	}
+	if n := len(s.spare); n > 0 {
+		s.step, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		s.step = new(Step)
+	}
+	st := s.step
 	st.Rows, st.Samples = st.Rows[:0], 0
 	tokens, logits := s.lim.MaxTokens, s.lim.MaxLogits
 	spare := s.Spare()
@@ -53,23 +78,31 @@ func (s *Scheduler) Next() *Step {
 	preempted := false
 	for i := 0; i < len(s.running); i++ {
 		q := s.running[i]
-		if !q.decoding() {
+		if !q.decoding() || q.inStep {
 			continue
+		}
+		if share--; share < 0 {
+			break
 		}
 		for len(q.blocks) < kvcache.BlocksFor(len(q.Tokens)) {
 			var ok bool
 			if q.blocks, ok = s.blocks.Allocate(q.blocks, 1); ok {
 				continue
 			}
-			// The last in order is q or comes after q, so it has no row yet.
+			// The last in order that is in no step is q or comes after q.
 			last := s.running[len(s.running)-1]
+			for k := len(s.running) - 2; last.inStep; k-- {
+				last = s.running[k]
+			}
+			if preempted = true; last == q && len(s.open) > 0 {
+				break // what others give back when their step ends may do
+			}
 			s.preempt(last)
-			preempted = true
 			if last == q {
 				break
 			}
 		}
-		if q.status == statusRunning {
+		if q.status == statusRunning && len(q.blocks) >= kvcache.BlocksFor(len(q.Tokens)) {
 			guesses := min(q.guessed, spare, q.limit-len(q.Tokens)-1)
 			for guesses > 0 && len(q.blocks) < kvcache.BlocksFor(len(q.Tokens)+guesses) {
 				var ok bool
@@ -86,7 +119,7 @@ func (s *Scheduler) Next() *Step {
 		tokens = min(tokens, s.chunk)
 	}
 	for _, q := range s.running {
-		if !q.decoding() {
+		if !q.decoding() && !q.inStep {
 			s.prefill(q, &tokens, &logits)
 		}
 	}
@@ -98,9 +131,10 @@ func (s *Scheduler) Next() *Step {
 		s.prefill(q, &tokens, &logits)
 	}
 	if len(st.Rows) == 0 {
+		s.spare = append(s.spare, st)
 		return nil
 	}
-	s.open = true
+	s.open = append(s.open, st)
 	st.build()
 	return st
 }

@@ -76,22 +76,23 @@ type batchCheck struct {
 	on        bool
 }
 
-// verifyBatch queues the digest of the batch that the stage computed with.
-func (r *Runner) verifyBatch(st *stage) {
-	st.batch.on = false
-	if v, ok := st.ops.(kernels.BatchVerifier); ok && r.verify.Step(r.steps) {
-		st.batch.on = true
-		v.VerifyBatch(&st.batch.sent, &st.batch.got)
+// verifyBatch queues the digest of the batch that stage i computed with.
+func (r *Runner) verifyBatch(l *lane, i int) {
+	c := &l.checks[i]
+	c.on = false
+	if v, ok := l.ops[i].(kernels.BatchVerifier); ok && r.verify.Step(l.step) {
+		c.on = true
+		v.VerifyBatch(&c.sent, &c.got)
 	}
 }
 
 // checkBatches compares them, after the step.
-func (r *Runner) checkBatches() error {
+func (r *Runner) checkBatches(l *lane) error {
 	var bad transfer.Mismatches
-	for _, st := range r.stages {
-		if b := &st.batch; b.on && b.sent != b.got {
+	for i, st := range r.stages {
+		if b := &l.checks[i]; b.on && b.sent != b.got {
 			bad = append(bad, &transfer.MismatchError{
-				Route: transfer.HostStaged, From: device.ID{Kind: device.CPU}, To: st.Device, Step: r.steps,
+				Route: transfer.HostStaged, From: device.ID{Kind: device.CPU}, To: st.Device, Step: l.step,
 				Sent: b.sent, Got: b.got, What: "the batch", Suspect: &st.Device,
 			})
 		}
