@@ -168,8 +168,9 @@ func (in *Input) behind() int {
 	return max(context/2, 1)
 }
 
-// predict fills in the plan's times and chooses micro-batches.
-func (in *Input) predict(p *Plan) {
+// predict fills in the plan's times, for a number of micro-batches; 0 chooses
+// it.
+func (in *Input) predict(p *Plan, flights int) {
 	w := in.decode()
 	times, hops := in.times(p, w)
 	r := Prediction{Step: sum(times) + sum(hops)}
@@ -182,13 +183,17 @@ func (in *Input) predict(p *Plan) {
 	for i := range p.Stages {
 		p.Stages[i].Seconds = times[i]
 	}
-	r.TPOT, p.MicroBatches = sum(times)+sum(hops), 1
-	for n := 2; n <= 2*in.units(p) && in.overlaps(p) && w.seqs >= 2*n; n++ {
+	r.Whole = sum(times) + sum(hops)
+	r.TPOT, p.MicroBatches = r.Whole, 1
+	for n := 2; n <= 2*in.units(p) && in.overlaps(p); n++ {
+		if flights == 0 && w.seqs < 2*n || flights > 0 && n != flights {
+			continue
+		}
 		part := w
 		part.rows = (w.rows + n - 1) / n
 		part.seqs = part.rows
 		times, hops := in.times(p, part)
-		if t := max(float64(n)*in.busiest(p, times), sum(times)+sum(hops)); t < r.TPOT*microGain {
+		if t := max(float64(n)*in.busiest(p, times), sum(times)+sum(hops)); n == flights || t < r.TPOT*microGain {
 			r.TPOT, p.MicroBatches = t, n
 		}
 	}

@@ -2,15 +2,38 @@ package devicemap
 
 import (
 	"fmt"
+	"slices"
 )
 
 // finish gives a plan its bytes, K/V blocks and predictions. The stages have
 // everything but Bytes.
 func (in *Input) finish(p Plan) (Plan, error) {
+	one, err := in.fill(p, 1)
+	if err != nil {
+		return Plan{}, err
+	}
+	in.predict(&one, 0)
+	if one.MicroBatches == 1 {
+		return one, nil
+	}
+	// Each step in flight has a workspace of its own.
+	several, err := in.fill(p, one.MicroBatches)
+	if err != nil {
+		one.MicroBatches, one.Predicted.TPOT = 1, one.Predicted.Whole
+		return one, nil
+	}
+	in.predict(&several, one.MicroBatches)
+	return several, nil
+}
+
+// fill gives a plan its bytes and K/V blocks, for a number of steps in flight.
+func (in *Input) fill(p Plan, flights int) (Plan, error) {
 	p.MaxSeqs, p.MaxTokens, p.MaxLogits = in.MaxSeqs, in.MaxTokens, in.MaxLogits
+	p.Stages, p.Reasons = slices.Clone(p.Stages), slices.Clone(p.Reasons)
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		s.Bytes, s.Away = in.bytes(*s)
+		s.Bytes.Workspace *= int64(flights)
 	}
 	// The reserve of a device counts once, with the first stage that needs it.
 	for _, id := range p.Devices() {
@@ -30,7 +53,6 @@ func (in *Input) finish(p Plan) (Plan, error) {
 	if err := in.fillKV(&p); err != nil {
 		return Plan{}, err
 	}
-	in.predict(&p)
 	return p, nil
 }
 

@@ -99,6 +99,7 @@ type Prediction struct {
 	Context int     `json:"context"` // tokens that each has behind it
 	Prompt  int     `json:"prompt"`  // tokens of the prompt that TTFT is for
 	Step    float64 `json:"step"`    // seconds of a decode step of the batch asked for, without micro-batches: what Auto minimises
+	Whole   float64 `json:"whole"`   // seconds of a decode step of Batch without micro-batches
 	TPOT    float64 `json:"tpot"`    // seconds between a sequence's tokens, with micro-batches
 	Single  float64 `json:"single"`  // the same when one sequence decodes alone
 	TTFT    float64 `json:"ttft"`    // seconds to the first token of a prompt

@@ -88,6 +88,7 @@ func checkPlan(in *Input, p Plan) error {
 		next = s.Hi
 		on, away := in.bytes(s)
 		on.Weights += in.tables(in.model(&in.Devices[in.index(s.Device)]), p.MaxContext) - in.tables(in.model(&in.Devices[in.index(s.Device)]), in.context())
+		on.Workspace *= int64(p.MicroBatches)
 		on.KV, on.Reserve, away.Reserve = s.Bytes.KV, s.Bytes.Reserve, s.Away.Reserve
 		if on != s.Bytes || away != s.Away {
 			return fmt.Errorf("stage %v: %+v and %+v, want %+v and %+v", s, s.Bytes, s.Away, on, away)
