@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,33 @@ func TestPlans(t *testing.T) {
 	}
 	if unfit < 4 {
 		t.Errorf("only %d plans that do not fit", unfit)
+	}
+}
+
+// The pictures of the documentation are what infer plan prints.
+func TestPlansInDocs(t *testing.T) {
+	const page = "../../docs/device-map.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)<!-- plan (\\S+) -->\n(?:\n```\n.*?```\n)?")
+	pictures := 0
+	want := block.ReplaceAllStringFunc(string(text), func(found string) string {
+		name := block.FindStringSubmatch(found)[1]
+		plan, err := os.ReadFile("testdata/plans/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures++
+		return "<!-- plan " + name + " -->\n\n```\n" + strings.ReplaceAll(string(plan), "testdata/models/", "") + "```\n"
+	})
+	if *rewrite {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(text) || pictures < 3 {
+		t.Errorf("%s has other plans than testdata/plans (go test ./cmd/infer -run TestPlans -rewrite writes them)", page)
 	}
 }
 
