@@ -46,7 +46,7 @@ func TestSuite(t *testing.T) {
 	case sweep:
 		precisions, every = []Precision{Auto, BF16, F32}, 1
 	case testing.Short():
-		every = 997
+		precisions = nil // see brief
 	}
 	for _, p := range precisions {
 		t.Run(string(p), func(t *testing.T) {

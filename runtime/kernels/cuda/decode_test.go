@@ -99,7 +99,7 @@ func work(m *sim.Machine, before sim.Stats) (d sim.DeviceStats, global int64) {
 // weights and the context, once.
 func TestDecodeIsCounted(t *testing.T) {
 	const layers, context = 2, 140
-	for _, c := range []struct {
+	for _, c := range brief([]struct {
 		p      Precision
 		f      kernels.Format
 		seqs   int
@@ -108,10 +108,7 @@ func TestDecodeIsCounted(t *testing.T) {
 		// An activation is read for each 32 outputs: of a weight of 2 bytes a
 		// value that is a 16th for f32, of q8 an eighth; more rows read more of them.
 		{BF16, kernels.AsStored, 1, 1.07}, {Auto, kernels.AsStored, 1, 1.10}, {BF16, kernels.Q8, 1, 1.13}, {Auto, kernels.AsStored, 3, 1.35},
-	} {
-		if testing.Short() && c.seqs == 1 {
-			continue
-		}
+	}, 4) {
 		t.Run(fmt.Sprintf("%s %v %d sequences", c.p, c.f, c.seqs), func(t *testing.T) {
 			s := open(t, Options{Precision: c.p})
 			b := must(s.Backend(0))
@@ -158,7 +155,7 @@ func TestDecodeIsCounted(t *testing.T) {
 // alone.
 func TestReplay(t *testing.T) {
 	ck := openTiny(t)
-	for _, p := range []Precision{Auto, BF16} {
+	for _, p := range brief([]Precision{BF16, Auto}, 2) {
 		var want [][]float32
 		for _, c := range []struct {
 			graphs, together bool

@@ -18,9 +18,5 @@ func TestGoldens(t *testing.T) {
 		modelstest.Goldens(t, gpu)
 		return
 	}
-	if testing.Short() {
-		modelstest.GoldensOf(t, gpu, "llama")
-		return
-	}
-	modelstest.GoldensOf(t, gpu, "qwen3", "mixtral")
+	modelstest.GoldensOf(t, gpu, brief([]string{"qwen3", "mixtral"}, 2)...)
 }

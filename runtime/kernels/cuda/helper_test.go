@@ -19,6 +19,20 @@ import (
 	"infer/runtime/tensor"
 )
 
+// brief keeps one in n of the cases of a test in short runs. Those are for the
+// race detector, which finds nothing in what kernels compute: the interpreter
+// and the backend have tests of their own for it.
+func brief[T any](all []T, n int) []T {
+	if !testing.Short() {
+		return all
+	}
+	var some []T
+	for i := 0; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
+}
+
 // sweep tells whether the long tests run.
 var sweep = os.Getenv("INFER_CUDA_SWEEP") != ""
 

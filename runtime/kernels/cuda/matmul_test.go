@@ -90,7 +90,7 @@ func TestMatMul(t *testing.T) {
 	for _, f := range formats {
 		for _, act := range actTypes {
 			t.Run(fmt.Sprintf("%v_%v", f, act), func(t *testing.T) {
-				for i, s := range sizes {
+				for i, s := range brief(sizes, 4) {
 					testProduct(t, f, act, s[0], s[1], s[2], i)
 				}
 			})

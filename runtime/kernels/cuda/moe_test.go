@@ -172,7 +172,7 @@ func TestExperts(t *testing.T) {
 	for _, f := range formats {
 		for _, act := range actTypes {
 			t.Run(fmt.Sprintf("%v_%v", f, act), func(t *testing.T) {
-				for _, s := range sizes {
+				for _, s := range brief(sizes, 2) {
 					testExperts(t, f, act, s[0], s[1], s[2], s[3], s[4])
 				}
 			})
