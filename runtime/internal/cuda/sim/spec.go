@@ -103,6 +103,9 @@ func Decode(data []byte) (Spec, error) {
 	var s Spec
 	if err := json.Unmarshal(data, &s); err != nil {
 		var te *json.UnmarshalTypeError
+		if errors.As(err, &te) && te.Field == "" {
+			return s, fmt.Errorf("one object is wanted, not: %s", te.Value)
+		}
 		if errors.As(err, &te) {
 			return s, fmt.Errorf("%s: %s is not a %s", te.Field, te.Value, te.Type)
 		}
@@ -118,6 +121,9 @@ func Decode(data []byte) (Spec, error) {
 func (s *Spec) check() error {
 	if s.Schema != Schema {
 		return fmt.Errorf("schema: %q; only %q is known", s.Schema, Schema)
+	}
+	if s.Driver.API < 0 {
+		return fmt.Errorf("driver.api: %d is negative", s.Driver.API)
 	}
 	n := len(s.Devices)
 	if n == 0 {
@@ -248,12 +254,13 @@ func nvlinks(kind string) int {
 	return n
 }
 
-// capability takes "8.9" apart.
+// capability takes "8.9" apart; the driver's number for a part has three digits
+// at most before the last.
 func capability(s string) (generation, variant int, ok bool) {
 	a, b, found := strings.Cut(s, ".")
 	g, err1 := strconv.Atoi(a)
 	v, err2 := strconv.Atoi(b)
-	ok = found && err1 == nil && err2 == nil && g >= 0 && v >= 0 && v < 10 && fmt.Sprintf("%d.%d", g, v) == s
+	ok = found && err1 == nil && err2 == nil && g >= 0 && g < 1000 && v >= 0 && v < 10 && fmt.Sprintf("%d.%d", g, v) == s
 	return g, v, ok
 }
 

@@ -156,6 +156,8 @@ func TestBadTopologies(t *testing.T) {
 		{`"links": [`, `"faults": [{"kind": "zeros", "to": 7}], "links": [`, "faults[0]: to"},
 		{`"links": [`, `"links": [], "linkz": [`, "links is meant"},
 		{`"devices": [`, `"devices": [], "others": [`, "devices: none"},
+		{`"compute_capability": "12.0"`, `"compute_capability": "999999999999.9"`, "devices[0].compute_capability"},
+		{`"devices": [`, `"driver": {"api": -1}, "devices": [`, "driver.api"},
 		{`{`, `[`, ""},
 	} {
 		bad := strings.Replace(string(good), c[0], c[1], 1)
@@ -165,6 +167,9 @@ func TestBadTopologies(t *testing.T) {
 		if _, err := Decode([]byte(bad)); err == nil || !strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%s: %v", c[1], err)
 		}
+	}
+	if _, err := Decode([]byte("[]")); err == nil || err.Error() != "one object is wanted, not: array" {
+		t.Error(err)
 	}
 	if _, err := Read("testdata/none.json"); err == nil {
 		t.Error("a file that is not there was read")
