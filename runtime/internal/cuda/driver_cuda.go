@@ -29,6 +29,9 @@ var libraries = []string{"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"}
 // daemon the driver takes tens of seconds.
 const openDeadline = 3 * time.Minute
 
+// oldest is the API of the first driver that compiles our PTX: CUDA 11.8.
+const oldest = 11080
+
 // door guards the table and what fills it.
 var door struct {
 	sync.Mutex
@@ -179,6 +182,9 @@ func ask(simulated bool, facts Facts, devices string, set bool) (*Driver, error)
 	d := &Driver{links: map[[2]int]LinkProperties{}}
 	if api := cu.Version(); api > 0 {
 		d.api = api
+		if api < oldest {
+			return nil, fmt.Errorf("cuda: the driver is too old: it speaks CUDA %d.%d; CUDA 11.8 (driver 520) or newer is needed", api/1000, api%1000/10)
+		}
 	}
 	switch code := int(C.doorInit(0)); code {
 	case 0:

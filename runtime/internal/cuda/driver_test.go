@@ -35,6 +35,13 @@ func TestOpenWithoutGPU(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesOldDrivers(t *testing.T) {
+	stub(t, "-DDEVICES=2", "-DVERSION=11070")
+	if _, err := Open(); err == nil || errors.Is(err, ErrNoDriver) || !strings.Contains(err.Error(), "it speaks CUDA 11.7; CUDA 11.8 (driver 520)") {
+		t.Error(err)
+	}
+}
+
 func TestOpenHiddenByEnvironment(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "-1")
 	d := open(t, "-DDEVICES=0") // as a real driver does

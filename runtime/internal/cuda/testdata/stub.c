@@ -1,7 +1,7 @@
 // A driver for tests: DEVICES fake GPUs with memory on the host, work done at
 // once, or no GPU (0). INIT is what cuInit answers. It exports the functions
 // under the names the driver has, so it stands for a real libcuda that is
-// found by dlopen. FAIL_ALLOC makes cuMemAlloc fail with that code.
+// found by dlopen. VERSION is the API it speaks. FAIL_ALLOC makes cuMemAlloc fail with that code.
 #include <cuda.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +13,9 @@
 #ifndef INIT
 #define INIT (DEVICES ? 0 : 100)
 #endif
+#ifndef VERSION
+#define VERSION 12040
+#endif
 
 static __thread CUcontext current;
 static long launches;
@@ -23,7 +26,7 @@ static int refs[8];
 API cuInit_(unsigned int f) __asm__("cuInit");
 API cuInit_(unsigned int f) { return INIT; }
 API cuDriverGetVersion_(int *v) __asm__("cuDriverGetVersion");
-API cuDriverGetVersion_(int *v) { *v = 12040; return 0; }
+API cuDriverGetVersion_(int *v) { *v = VERSION; return 0; }
 
 #define DEF(name, exported, ps) API stub_##name ps __asm__(exported); API stub_##name ps
 
