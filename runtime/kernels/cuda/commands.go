@@ -146,6 +146,9 @@ func (s *stream) issue(t *driver.Thread, l *list, c *command) error {
 		return t.Record(c.half.mark, s.handle)
 	case opRecord:
 		err := t.Record(c.event.handle, s.handle)
+		if err != nil { // who waits must not take it for passed
+			c.event.failed.CompareAndSwap(nil, &err)
+		}
 		c.event.issued.Store(c.seq)
 		return err
 	}

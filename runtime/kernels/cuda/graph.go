@@ -117,6 +117,9 @@ func (e *graph) capture(t *driver.Thread, s *stream) error {
 	s.count.Launches = launches
 	made, err := t.EndCapture(s.handle)
 	if first != nil {
+		if err == nil {
+			_ = t.DestroyGraph(made) // what was wrong before counts
+		}
 		return first
 	}
 	if err != nil {
