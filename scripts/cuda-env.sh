@@ -10,7 +10,7 @@ set -euo pipefail
 door=$(cd "$(dirname "$0")/../runtime/internal/cuda" && pwd)
 if [ "${CGO_ENABLED:-1}" = 0 ]; then
   echo "CGO_ENABLED=0 GOFLAGS='-tags=nomsgpack'"
-elif [ "$(uname -s)" != Linux ] || ! command -v "${CC:-gcc}" >/dev/null; then
+elif cc=${CC:-gcc}; [ "$(uname -s)" != Linux ] || ! command -v "${cc%% *}" >/dev/null; then # CC may be "ccache gcc"
   echo "building for the CPU only: CUDA needs Linux and a C compiler (gcc, or what CC names)" >&2
   echo "CGO_ENABLED=0 GOFLAGS='-tags=nomsgpack'"
 else
