@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing/fstest"
 
@@ -101,6 +102,16 @@ func (r *request) plan() (devicemap.Plan, devicemap.Input, error) {
 	}
 	p, err := devicemap.Auto(in)
 	return p, in, err
+}
+
+// leavesGPUs tells whether p, which nobody asked to be so, has GPUs that might
+// be used and uses none: they have no room, as a rule.
+func (r *request) leavesGPUs(p devicemap.Plan) bool {
+	if r.flags.gpuLayers == 0 || r.flags.deviceMap != "" && r.flags.deviceMap != "auto" {
+		return false
+	}
+	onGPU := func(id device.ID) bool { return id.Kind == device.CUDA }
+	return slices.ContainsFunc(r.places, func(at engine.Place) bool { return onGPU(at.Info.ID) }) && !slices.ContainsFunc(p.Devices(), onGPU)
 }
 
 // openPlanned reads what planning needs of a MODEL: the headers of a whole

@@ -113,6 +113,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	if s.plan, _, err = r.plan(); err != nil {
 		return nil, r.explain(err)
 	}
+	if r.leavesGPUs(s.plan) {
+		o.log.Warn().Strs("why", s.plan.Reasons).Msg("there are GPUs, and all layers run on the CPU")
+	}
 	var bytes int64
 	s.parameters, bytes = measure(m, ck)
 
@@ -165,10 +168,22 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 	return s, nil
 }
 
+// closeTime is for the step under way and for devices to give back what they
+// hold; the process ends then, and a device that hangs does not keep it.
+const closeTime = 5 * time.Second
+
 func (s *session) close() {
-	_ = s.engine.Close()
-	_ = s.devices.close()
-	_ = s.checkpoint.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.engine.Close()
+		_ = s.devices.close()
+		_ = s.checkpoint.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTime):
+	}
 }
 
 // openText reads tokenizer and chat template, which a folder may lack, and
