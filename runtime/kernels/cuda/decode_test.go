@@ -98,7 +98,11 @@ func work(m *sim.Machine, before sim.Stats) (d sim.DeviceStats, global int64) {
 // at once, the host is asked to wait but at its end, and little is read but the
 // weights and the context, once.
 func TestDecodeIsCounted(t *testing.T) {
-	const layers, context = 2, 140
+	const layers = 2
+	context := 140 // two splits of attention
+	if testing.Short() {
+		context = 20
+	}
 	for _, c := range brief([]struct {
 		p      Precision
 		f      kernels.Format
