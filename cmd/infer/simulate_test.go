@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,7 @@ func TestSimulate(t *testing.T) {
 }
 
 // Every family over several simulated GPUs gives the reference
-// implementation's tokens.
+// implementation's logits and tokens.
 func TestGoldensOnGPUs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: one family on one GPU is enough for the race detector, see package cuda")
@@ -48,11 +49,13 @@ func TestGoldensOnGPUs(t *testing.T) {
 			var config struct {
 				Layers int `json:"num_hidden_layers"`
 			}
+			type prompt struct {
+				IDs        []int32   `json:"ids"`
+				LastLogits []float32 `json:"last_logits"`
+				GreedyIDs  []int32   `json:"greedy_ids"`
+			}
 			var want struct {
-				Prompts []struct {
-					IDs       []int32 `json:"ids"`
-					GreedyIDs []int32 `json:"greedy_ids"`
-				} `json:"prompts"`
+				Prompts []prompt `json:"prompts"`
 			}
 			data, err := os.ReadFile(filepath.Join(dir, "config.json"))
 			if err == nil {
@@ -62,13 +65,10 @@ func TestGoldensOnGPUs(t *testing.T) {
 				t.Fatalf("%d layers, %v", config.Layers, err)
 			}
 			modelstest.ReadGzip(t, os.DirFS(dir), "expected.json.gz", &want)
-			p := slices.MinFunc(want.Prompts, func(a, b struct {
-				IDs       []int32 `json:"ids"`
-				GreedyIDs []int32 `json:"greedy_ids"`
-			},
-			) int {
-				return len(a.IDs) - len(b.IDs)
-			})
+			slices.SortFunc(want.Prompts, func(a, b prompt) int { return len(a.IDs) - len(b.IDs) })
+			if len(want.Prompts) < 2 {
+				t.Fatal("fewer than two prompts")
+			}
 			// A GPU for each layer, or all but one for the first ones.
 			stages := []string{}
 			gpus := 2 + i%2*(config.Layers-2)
@@ -76,15 +76,37 @@ func TestGoldensOnGPUs(t *testing.T) {
 				stages = append(stages, fmt.Sprintf("cuda:%d=%d", d, d))
 			}
 			stages[gpus-1] += "-"
+			where := []string{
+				"--json", "--simulate", fmt.Sprintf("%dxRTX-4090", gpus), "--device-map", strings.Join(stages, ","), "--precision", "f32",
+			}
+			p := want.Prompts[0]
 			var r runOutput
-			decode(t, infer(t, "run", dir, "--ids", strings.ReplaceAll(strings.Trim(fmt.Sprint(p.IDs), "[]"), " ", ","), "--json",
-				"--simulate", fmt.Sprintf("%dxRTX-4090", gpus), "--device-map", strings.Join(stages, ","), "--precision", "f32",
-				"--temperature", "0", "--ignore-eos", "--max-tokens", fmt.Sprint(len(p.GreedyIDs))), &r)
+			decode(t, infer(t, append([]string{
+				"run", dir, "--ids", strings.ReplaceAll(strings.Trim(fmt.Sprint(p.IDs), "[]"), " ", ","),
+				"--temperature", "0", "--ignore-eos", "--max-tokens", fmt.Sprint(len(p.GreedyIDs)),
+			}, where...)...), &r)
 			if !slices.Equal(r.IDs, p.GreedyIDs) {
 				t.Errorf("ids %v, want %v", r.IDs, p.GreedyIDs)
 			}
 			if n := len(r.DeviceMap.Stages); n != gpus {
 				t.Errorf("%d stages, want %d", n, gpus)
+			}
+			p = want.Prompts[1]
+			file := filepath.Join(t.TempDir(), "ids.json")
+			if ids, err := json.Marshal(p.IDs); err != nil || os.WriteFile(file, ids, 0o600) != nil {
+				t.Fatalf("cannot write %s: %v", file, err)
+			}
+			var s struct {
+				LastLogits []float32 `json:"last_logits"`
+			}
+			decode(t, infer(t, append([]string{"score", dir, "--ids", file, "--last-logits"}, where...)...), &s)
+			if len(s.LastLogits) != len(p.LastLogits) {
+				t.Fatalf("%d logits, want %d", len(s.LastLogits), len(p.LastLogits))
+			}
+			for i, have := range s.LastLogits {
+				if d := math.Abs(float64(have - p.LastLogits[i])); !(d <= modelstest.Tolerance) {
+					t.Errorf("logit %d differs by %g", i, d)
+				}
 			}
 		})
 	}
