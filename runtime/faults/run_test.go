@@ -137,7 +137,11 @@ func run(t testing.TB, s setup) (out outcome) {
 			if s.offload || len(backends) == 0 {
 				backends = append(backends, host)
 			}
-			return split(backends), backends, nil
+			p := split(backends)
+			if len(s.load.prompts) > 1 && len(backends) > 1 {
+				p.MicroBatches = 2 // steps of different sequences are in flight
+			}
+			return p, backends, nil
 		},
 		Excluded: func(id device.ID, why error) { out.notes = append(out.notes, "left out "+id.String()) },
 	}
