@@ -55,6 +55,8 @@ type Events struct {
 	// WeightsChanged: the model is loaded again; sequences that were running
 	// have been failed.
 	WeightsChanged func(err error)
+	// Rewound: all K/V is computed again.
+	Rewound func(cause error)
 	// DeviceLost: sequences pause; then Recovered, or Failed. left is what
 	// could not be freed.
 	DeviceLost func(lost []device.ID, cause error)
@@ -91,6 +93,7 @@ type Engine struct {
 	whole    bool // the step's logits are on the host, not only their maxima
 	pace     pace
 	spec     *speculator
+	rewinds  int       // since the last good step
 	made     []made    // by row
 	outs     []Outcome // of the rows that sample
 }
@@ -362,11 +365,12 @@ func (e *Engine) finishStep() {
 	e.step, e.whole = st, f.whole
 	// Closing does not interrupt a step: its own timeout bounds it.
 	if err := e.c.Runner.Finish(f.lane); err != nil {
-		if !e.recover(e.life, err) {
+		if !e.rewind(err) && !e.recover(e.life, err) {
 			e.fail(err)
 		}
 		return
 	}
+	e.rewinds = 0
 	e.made = resize(e.made, len(st.Rows))
 	if e.whole {
 		e.workers.run(len(st.Rows))

@@ -65,7 +65,10 @@ func (m *fakeModel) logit(h uint64, id int32, j int) float32 {
 	return x
 }
 
-func (s *fakeStage) Forward(_ kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer, hidden, logits tensor.Tensor) {
+func (s *fakeStage) Forward(ops kernels.Ops, b *kernels.Batch, _ []kernels.KVLayer, hidden, logits tensor.Tensor) {
+	if a, ok := ops.(interface{ arrived() *kernels.Batch }); ok {
+		b = a.arrived()
+	}
 	n := len(b.Tokens)
 	s.h = slices.Grow(s.h[:0], n)[:n]
 	h := s.h

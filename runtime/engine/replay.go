@@ -16,7 +16,8 @@ const maxReplays = 4
 
 // attempts waits for a queued step, and computes it again until all of its
 // copies arrived as sent. That is safe to do: a step writes the same K/V into
-// the same slots, and nothing was sampled from it.
+// the same slots, and nothing was sampled from it. A batch that arrived changed
+// may have named other slots: see Engine.rewind.
 func (r *Runner) attempts(ctx context.Context, l *lane) error {
 	for n := 0; ; n++ {
 		if l.err == nil {
@@ -44,7 +45,8 @@ func (r *Runner) attempts(ctx context.Context, l *lane) error {
 // half way the next time.
 func replay(n int, err error) bool {
 	var m transfer.Mismatches
-	if n >= maxReplays || !errors.As(err, &m) {
+	var b *batchError
+	if n >= maxReplays || !errors.As(err, &m) || errors.As(err, &b) {
 		return false
 	}
 	return n == 0 || m.Direct() || !m.Suspected()

@@ -100,5 +100,11 @@ func (r *Runner) checkBatches(l *lane) error {
 	if bad == nil {
 		return nil
 	}
-	return bad
+	return &batchError{bad}
 }
+
+// batchError: a device computed with another batch than was sent to it, and
+// may have written K/V over that of any sequence.
+type batchError struct{ transfer.Mismatches }
+
+func (e *batchError) Unwrap() error { return e.Mismatches }
