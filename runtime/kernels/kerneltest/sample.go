@@ -3,8 +3,8 @@ package kerneltest
 import "infer/runtime/kernels"
 
 // Sample makes the suite take one case of every n of its long lists with this
-// backend, for one that is slow because it is simulated. Which ones depends on
-// n alone.
+// backend, for one that is slow because it is simulated, or that is a
+// variant of another. Which ones depends on n alone.
 func Sample(b kernels.Backend, n int) kernels.Backend { return sampled{b, n} }
 
 type sampled struct {
