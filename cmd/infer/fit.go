@@ -149,9 +149,17 @@ func (r *request) allowed() []attempt {
 			free := p.Info.TotalBytes - p.Info.TotalBytes/8
 			limits := strings.Join(append(rest, fmt.Sprintf("%s=%dMiB", name, free>>20)), ",")
 			list = append(list, attempt{
-				what:   fmt.Sprintf("more of %s's memory, which has %s", name, size(p.Info.TotalBytes)),
-				flags:  [][2]string{{"max-memory", limits}},
-				change: func(r *request) error { r.flags.maxMemory = limits; return nil },
+				what:  fmt.Sprintf("more of %s's memory, which has %s", name, size(p.Info.TotalBytes)),
+				flags: [][2]string{{"max-memory", limits}},
+				change: func(r *request) error {
+					r.flags.maxMemory = limits
+					for i := range r.places {
+						if r.places[i].Info.ID == p.Info.ID { // what the limit hides
+							r.places[i].Info.FreeBytes = max(free, p.Info.FreeBytes)
+						}
+					}
+					return nil
+				},
 			})
 		}
 	}
@@ -260,6 +268,10 @@ func (r *request) explain(err error) error {
 	}
 	var b strings.Builder
 	for _, s := range ways {
+		if s.Set[0][0] == "gpus" && !r.planning {
+			fmt.Fprintf(&b, "\n  %s   (infer plan %s)", s.What, s.Flags)
+			continue
+		}
 		fmt.Fprintf(&b, "\n  %s   (%s)", s.Flags, s.What)
 	}
 	return fmt.Errorf("%w\nWays to make it fit, the cheapest first:%s", err, b.String())

@@ -46,6 +46,7 @@ func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.StringVar(&f.maxMemory, "max-memory", "", "memory limit for each device, like cuda:0=20GiB,cpu=8GiB (default: what is free)")
 	flags.StringVar(&f.reserve, "reserve", "", "memory to leave free on every device, like 1GiB, or on each, like cuda:0=2GiB (default: a little, and an eighth of the CPU's)")
 	flags.IntVar(&f.gpuLayers, "gpu-layers", -1, "layers that run on GPUs, the others on the CPU (default: as is fastest)")
+	flags.Lookup("gpu-layers").DefValue = "0" // not printed
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
 	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")

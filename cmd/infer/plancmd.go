@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +58,18 @@ func plan(cmd *cobra.Command, model string, f *computeFlags, o *planOptions) err
 		return usagef("--batch %d: must not be negative", o.batch)
 	}
 	src, err := plannedSource(model, func() (source, error) {
-		return resolveModel(cmd.Context(), cmd, model, newCommandProgress(cmd))
+		progress := newCommandProgress(cmd)
+		defer progress.end()
+		if _, err := os.Stat(model); err != nil && repoID.MatchString(model) {
+			dir, err := pullSome(cmd.Context(), model, true, progress)
+			if err != nil {
+				return source{}, err
+			}
+			src := folder(dir)
+			src.name, _, _ = strings.Cut(model, "@")
+			return src, nil
+		}
+		return resolveModel(cmd.Context(), cmd, model, progress)
 	})
 	if err != nil {
 		return err
@@ -68,7 +81,7 @@ func plan(cmd *cobra.Command, model string, f *computeFlags, o *planOptions) err
 	if ck != nil {
 		defer ck.Close()
 	}
-	r := &request{model: m, sizes: engine.NewSizer(m, ck), stored: stored, flags: *f, batch: o.batch}
+	r := &request{model: m, sizes: engine.NewSizer(m, ck), stored: stored, flags: *f, batch: o.batch, planning: true}
 	if err := r.find(cmd, o.gpus); err != nil {
 		return err
 	}

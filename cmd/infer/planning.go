@@ -29,6 +29,8 @@ type request struct {
 	flags   computeFlags
 	batch   int    // sequences of the whole context that must fit; 0: one
 	machine string // of --gpus; "": places are this machine's
+	// planning: infer plan asks, whose flags suggestions may name.
+	planning bool
 	whatIf
 }
 
@@ -213,7 +215,11 @@ func plannedSource(arg string, resolve func() (source, error)) (source, error) {
 			name = filepath.Base(filepath.Dir(abs))
 		}
 	}
-	return source{name: name, path: arg, fs: fstest.MapFS{loader.ConfigName: {Data: raw}}}, nil
+	path := arg
+	if filepath.Base(arg) == loader.ConfigName {
+		path = filepath.Dir(arg)
+	}
+	return source{name: name, path: path, fs: fstest.MapFS{loader.ConfigName: {Data: raw}}}, nil
 }
 
 // gpuNames lists the machine's GPUs as --gpus takes them.

@@ -47,10 +47,16 @@ for Python's huggingface_hub, and the cache is the same.`,
 // pull gives the folder of a repo, after bringing what is missing of it into
 // the cache.
 func pull(ctx context.Context, repo string, p *progress) (string, error) {
+	return pullSome(ctx, repo, false, p)
+}
+
+// pullSome leaves the weights where they are, or brings them too.
+func pullSome(ctx context.Context, repo string, noWeights bool, p *progress) (string, error) {
 	options, err := hub.FromEnv()
 	if err != nil {
 		return "", err
 	}
+	options.NoWeights = noWeights
 	return hub.Resolve(ctx, repo, options, pullEvents(p, p.log))
 }
 

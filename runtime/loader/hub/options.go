@@ -16,6 +16,8 @@ type Options struct {
 	Token    string // optional
 	Offline  bool   // use the cache only
 	Parallel int    // files at a time; 0: 4
+	// NoWeights brings all but the weights: enough to plan with.
+	NoWeights bool
 
 	// For tests; zero values are the usual ones.
 	backoff time.Duration // first wait before a retry: 500 ms

@@ -28,7 +28,7 @@ func Resolve(ctx context.Context, repo string, opt Options, ev Events) (dir stri
 	opt = opt.withDefaults()
 	store := newCache(opt.CacheDir, r)
 	if opt.Offline {
-		return local(store, r)
+		return local(store, r, opt.NoWeights)
 	}
 	if commit.MatchString(r.Revision) && store.complete(r.Revision) == nil {
 		return store.snapshot(r.Revision), nil
@@ -56,10 +56,13 @@ func Resolve(ctx context.Context, repo string, opt Options, ev Events) (dir stri
 }
 
 // local finds a model in the cache only.
-func local(store cache, r Repo) (string, error) {
+func local(store cache, r Repo, noWeights bool) (string, error) {
 	id, ok := store.find(r.Revision)
 	if !ok {
 		return "", fmt.Errorf("%s: %w (HF_HUB_OFFLINE): unset it, or pull the model first; looked in %s", r, ErrOffline, store.dir)
+	}
+	if _, err := os.Stat(store.pointer(id, "config.json")); noWeights && err == nil {
+		return store.snapshot(id), nil
 	}
 	if err := store.complete(id); err != nil {
 		return "", fmt.Errorf("%s: %w (HF_HUB_OFFLINE), and %s holds a part only: %w", r, ErrOffline, store.snapshot(id), err)
@@ -95,6 +98,9 @@ func (c *client) pull(ctx context.Context, store cache, r Repo, l listing) error
 		if shards, err = readIndex(store.pointer(l.commit, indexName)); err != nil {
 			return fmt.Errorf("%s: %w", r, err)
 		}
+	}
+	if c.opt.NoWeights { // the listing is not noted as complete: the weights may follow
+		return c.fetchAll(ctx, store, r, l.commit, smallMeta)
 	}
 	weights, err := selectWeights(l.files, shards)
 	if err != nil {

@@ -336,3 +336,37 @@ func TestRetries(t *testing.T) {
 		t.Error("it waited")
 	}
 }
+
+// All but the weights can be had by themselves; the weights follow later.
+func TestNoWeights(t *testing.T) {
+	h := newFakeHub(t)
+	opt := h.options(t)
+	some := opt
+	some.NoWeights = true
+	dir, err := Resolve(context.Background(), "org/name", some, Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the weights came along: %v", err)
+	}
+	offline := opt
+	offline.Offline = true
+	if _, err := Resolve(context.Background(), "org/name", offline, Events{}); err == nil {
+		t.Error("a folder without weights passes for a model")
+	}
+	all, err := Resolve(context.Background(), "org/name", opt, Events{})
+	if err != nil || all != dir {
+		t.Fatalf("%s, %v, want %s", all, err, dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err != nil {
+		t.Error(err)
+	}
+	offline.NoWeights = true
+	if again, err := Resolve(context.Background(), "org/name", offline, Events{}); err != nil || again != dir {
+		t.Errorf("%s, %v", again, err)
+	}
+}
