@@ -161,9 +161,9 @@ func TestReplay(t *testing.T) {
 	ck := openTiny(t)
 	for _, p := range brief([]Precision{BF16, Auto}, 2) {
 		var want [][]float32
-		for _, c := range []struct {
+		for _, c := range brief([]struct {
 			graphs, together bool
-		}{{false, false}, {true, false}, {true, true}} {
+		}{{false, false}, {true, false}, {true, true}}, 2) {
 			var got [][]float32
 			t.Run(fmt.Sprintf("%s graphs %v together %v", p, c.graphs, c.together), func(t *testing.T) {
 				got = decodeTiny(t, ck, Options{Precision: p, NoGraphs: !c.graphs}, c.together)
@@ -184,11 +184,14 @@ func TestReplay(t *testing.T) {
 func decodeTiny(t *testing.T, ck *loader.Checkpoint, o Options, together bool) (got [][]float32) {
 	s := open(t, o)
 	r := modelstest.New(t, ck, must(s.Backend(0)), modelstest.Options{MaxTokens: 64, Positions: 256, Blocks: 64})
-	seqs := []*modelstest.Seq{{}, {}, {}}
+	seqs, steps := []*modelstest.Seq{{}, {}, {}}, int32(6)
+	if testing.Short() {
+		seqs, steps = seqs[:2], 4
+	}
 	for i, q := range seqs {
 		r.Step(modelstest.Run{Seq: q, IDs: []int32{1, 5, 9, int32(20 + i)}})
 	}
-	for step := range int32(6) {
+	for step := range steps {
 		var runs []modelstest.Run
 		for i, q := range seqs {
 			run := modelstest.Run{Seq: q, IDs: []int32{100*step + int32(i)}}
