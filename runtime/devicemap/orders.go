@@ -88,7 +88,7 @@ func (s *search) solveOrders() ([]run, float64) {
 // each may be left out.
 func (s *search) solveOrder(order []int) ([]run, float64) {
 	n := s.layers
-	s.window = make([]int, 0, n+1)
+	s.window = make([]candidate, 0, n+1)
 	all := make([]costs, len(order))
 	for k := range all {
 		all[k].v = make([]float64, n+1)

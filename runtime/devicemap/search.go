@@ -44,8 +44,11 @@ type class struct {
 // fits tells whether layers i..j fit. A run with experts of its own and experts
 // elsewhere is two stages.
 func (c *class) fits(i, j, place int) bool {
-	cut := min(max(c.light, i), j)
 	n := c.bytes[j] - c.bytes[i] + c.stage + c.ends[place]
+	if c.light <= i { // most often
+		return float64(n+c.scratch[place]) <= c.room
+	}
+	cut := min(c.light, j)
 	switch away, own := c.moe[cut] > c.moe[i], c.moe[j] > c.moe[cut]; {
 	case !away:
 		n += c.scratch[place]
@@ -89,7 +92,7 @@ type search struct {
 	onCPU   int         // layers that the CPU must have; −1: as is best
 	limit   float64     // costs above it are of no interest
 	tail    []float64   // tail[j]: layers j.. take no less
-	window  []int       // scratch: the sliding window's candidates
+	window  []candidate // scratch: of the sliding window
 }
 
 // bound sets tail: each layer on the device that is fastest for it.
@@ -109,6 +112,12 @@ func (s *search) bound() {
 // interest.
 func (s *search) within(cost float64, j int) bool {
 	return cost+s.tail[j]*(1-1e-12) <= s.limit
+}
+
+// candidate is a beginning of a run, with its cost less the time of layers 0..i.
+type candidate struct {
+	i int
+	v float64
 }
 
 // run is one device's layers in a found path.
@@ -137,7 +146,7 @@ func (s *search) begin(out *costs, c *class) {
 // extend is the cost of having layers 0..j with the last run on c, where m is
 // the cost of the layers before it, the hop included.
 func (s *search) extend(out, m *costs, c *class) {
-	q := s.window[:0]
+	q, time := s.window[:0], c.time
 	lo, next := 1, 1
 	out.v[0], out.v[1], out.hi = inf, inf, 0
 	for j := 2; j <= s.layers; j++ {
@@ -146,16 +155,16 @@ func (s *search) extend(out, m *costs, c *class) {
 			if m.v[next] == inf || c.cpu && !s.allowed(c, next, s.layers) {
 				continue
 			}
-			v := m.v[next] - c.time[next]
-			for len(q) > 0 && m.v[q[len(q)-1]]-c.time[q[len(q)-1]] > v {
+			v := m.v[next] - time[next]
+			for len(q) > 0 && q[len(q)-1].v > v {
 				q = q[:len(q)-1]
 			}
-			q = append(q, next)
+			q = append(q, candidate{next, v})
 		}
 		for lo < j && !c.fits(lo, j, place) {
 			lo++
 		}
-		for len(q) > 0 && q[0] < lo {
+		for len(q) > 0 && q[0].i < lo {
 			q = q[1:]
 		}
 		if out.v[j] = inf; len(q) == 0 {
@@ -167,7 +176,7 @@ func (s *search) extend(out, m *costs, c *class) {
 		if c.cpu && s.onCPU >= 0 && j < s.layers {
 			continue // the CPU's run is first or last
 		}
-		v := c.time[j] + (m.v[q[0]] - c.time[q[0]])
+		v := time[j] + q[0].v
 		if j == s.layers {
 			v += c.head
 		}
@@ -229,7 +238,7 @@ func (s *search) solve() ([]run, float64) {
 		states *= len(c.ids) + 1
 	}
 	t.cost, t.least = make([]costs, states*k), make([]costs, states)
-	s.window = make([]int, 0, n+1)
+	s.window = make([]candidate, 0, n+1)
 	slab := make([]float64, 0)
 	m := &costs{v: make([]float64, n+1)}
 	bestCost, bestState, bestUsed, bestLast := inf, 0, 0, 0
