@@ -1,4 +1,4 @@
-//go:build cuda && cgo && linux
+//go:build cuda && cgo && linux && !race
 
 package engine
 
