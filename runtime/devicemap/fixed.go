@@ -2,6 +2,7 @@ package devicemap
 
 import (
 	"fmt"
+	"strings"
 
 	"infer/runtime/device"
 )
@@ -22,7 +23,7 @@ func Fixed(in Input, parts []Part) (Plan, error) {
 		}
 		for _, id := range []device.ID{s.Device, s.ExpertsOn} {
 			if id != (device.ID{}) && in.index(id) < 0 {
-				return Plan{}, fmt.Errorf("device map: there is no device %v here; there is: %v", id, in.ids())
+				return Plan{}, fmt.Errorf("device map: there is no device %v here; there is: %s", id, names(in.ids()))
 			}
 		}
 		p.Stages = append(p.Stages, s)
@@ -38,4 +39,13 @@ func (in *Input) hasExperts(lo, hi int) bool {
 		}
 	}
 	return false
+}
+
+// names is like "cuda:0, cuda:1, cpu".
+func names(ids []device.ID) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, id.String())
+	}
+	return strings.Join(all, ", ")
 }
