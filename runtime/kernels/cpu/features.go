@@ -17,10 +17,11 @@ type path struct {
 	mm       *mmSet
 	vec      *vecSet
 	quant    *quantSet
+	pack     *packSet
 }
 
 // purego is there on every machine.
-var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo}
+var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo, pack: &packGo}
 
 // choose finds the path by name, or the best one there is.
 func choose(force string) (*path, error) {

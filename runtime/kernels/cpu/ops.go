@@ -42,6 +42,9 @@ type scratch struct {
 
 	stacked weight // byExpert: one expert of a stack
 	product matMul
+
+	raw   []byte // Pack: rows as they are stored
+	quant quantizer
 }
 
 // grow makes s at least n long; what it held is lost.

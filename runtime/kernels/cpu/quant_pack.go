@@ -50,28 +50,25 @@ type quantizer struct {
 	steps, lows []float32 // [groups][16]
 }
 
-func newQuantizer(set *quantSet, format, cols int) *quantizer {
-	q := &quantizer{set: set, ld: groupsOf(cols) * groupLen, cols: cols}
-	q.vals = make([]float32, lanes*q.ld)
+// reset makes q fit for the rows of a matrix.
+func (q *quantizer) reset(set *quantSet, format, cols int) {
+	q.set, q.cols, q.ld = set, cols, groupsOf(cols)*groupLen
+	q.vals = grow(&q.vals, lanes*q.ld)
 	if format == fmtQ4 {
-		q.steps = make([]float32, lanes*q.ld/groupLen)
-		q.lows = make([]float32, lanes*q.ld/groupLen)
+		q.steps = grow(&q.steps, lanes*q.ld/groupLen)
+		q.lows = grow(&q.lows, lanes*q.ld/groupLen)
 	}
-	return q
 }
 
-// panel fills a panel from up to 16 rows as they are stored.
+// panel fills a panel from 16 rows as they are stored.
 func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
 	row := q.cols * d.Bits() / 8
 	for n := range lanes {
-		if len(raw) == 0 {
-			clear(q.vals[n*q.ld:])
-			break
-		}
-		if err := tensor.ToF32(q.vals[n*q.ld:][:q.cols], raw[:row], d); err != nil {
+		vals := q.vals[n*q.ld:][:q.ld]
+		if err := tensor.ToF32(vals[:q.cols], raw[n*row:][:row], d); err != nil {
 			return err
 		}
-		raw = raw[row:]
+		clear(vals[q.cols:])
 	}
 	if format == fmtQ4 {
 		q.panelQ4(panel)

@@ -2,12 +2,9 @@ package cpu
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
-	"sync/atomic"
 	"unsafe"
 
-	"infer/runtime/device"
 	"infer/runtime/kernels"
 	"infer/runtime/tensor"
 )
@@ -61,115 +58,6 @@ func (w *weight) integers() bool { return w.format == fmtQ8 || w.format == fmtQ4
 // at points to a panel.
 func (w *weight) at(panel int) unsafe.Pointer {
 	return unsafe.Pointer(&w.buf.mem[(w.first+panel)*w.panelBytes()])
-}
-
-// Pack lays a matrix out in panels, 16 rows at a time by each thread: besides
-// the weight itself it needs 16 rows of staging memory for each, twice that
-// for Q8 and Q4. A weight that is not finite makes its whole output NaN there.
-func (b *Backend) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {
-	what := func() string {
-		return fmt.Sprintf("pack a %d×%d matrix of %v as %v", m.Rows(), m.Cols(), m.DType(), f)
-	}
-	to, err := packFormat(m.DType(), f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what(), err)
-	}
-	rows, cols := m.Rows(), m.Cols()
-	if rows < 1 || cols < 1 || rows > math.MaxInt32 || int64(cols) > math.MaxInt64/8/int64(rows+lanes) {
-		return nil, fmt.Errorf("%s: sizes out of range", what())
-	}
-	w := &weight{format: to, rows: rows, cols: cols}
-	if w.buf, err = b.dev.alloc(int64(w.panels()) * int64(w.panelBytes())); err != nil {
-		return nil, fmt.Errorf("%s: %w", what(), err)
-	}
-	t := &packTask{m: m, w: w, from: storedAs[m.DType()], set: b.path.quant}
-	b.dev.pool.run(t, w.panels(), 8)
-	if e := t.err.Load(); e != nil {
-		_ = w.Free()
-		return nil, fmt.Errorf("%s: %w", what(), *e)
-	}
-	return w, nil
-}
-
-// packTask packs panels; the first error ends it.
-type packTask struct {
-	m    kernels.Matrix
-	w    *weight
-	from int
-	set  *quantSet
-	err  atomic.Pointer[error]
-}
-
-func (t *packTask) run(_ *worker, lo, hi int) {
-	size := t.m.DType().Bits() / 8
-	row := t.w.cols * size
-	raw := make([]byte, lanes*row)
-	var q *quantizer
-	if t.w.integers() {
-		q = newQuantizer(t.set, t.w.format, t.w.cols)
-	}
-	for p := lo; p < hi && t.err.Load() == nil; p++ {
-		first := p * lanes
-		last := min(first+lanes, t.w.rows)
-		if err := t.m.ReadRows(raw[:(last-first)*row], first, last); err != nil {
-			err = fmt.Errorf("rows %d..%d: %w", first, last, err)
-			t.err.CompareAndSwap(nil, &err)
-			return
-		}
-		panel := t.w.buf.mem[p*t.w.panelBytes():][:t.w.panelBytes()]
-		if q != nil {
-			if err := q.panel(panel, raw[:(last-first)*row], t.m.DType(), t.w.format); err != nil {
-				t.err.CompareAndSwap(nil, &err)
-				return
-			}
-			continue
-		}
-		for n := range last - first {
-			t.lane(panel, n, raw[n*row:][:row])
-		}
-	}
-}
-
-// lane writes one output's weights into its panel.
-func (t *packTask) lane(panel []byte, n int, raw []byte) {
-	le := binary.LittleEndian
-	cols := t.w.cols
-	switch {
-	case t.from == fmtBF16 && t.w.format == fmtBF16: // pairs as they are
-		at := 4 * n
-		for ; len(raw) >= 4; raw = raw[4:] {
-			le.PutUint32(panel[at:], le.Uint32(raw))
-			at += 4 * lanes
-		}
-		if len(raw) > 0 {
-			le.PutUint16(panel[at:], le.Uint16(raw))
-		}
-		return
-	case t.from == fmtF16 && t.w.format == fmtF16:
-		for k := range cols {
-			le.PutUint16(panel[2*(k*lanes+n):], le.Uint16(raw[2*k:]))
-		}
-		return
-	}
-	for k := range cols {
-		var v float32
-		switch t.from {
-		case fmtBF16:
-			v = tensor.BF16ToF32(le.Uint16(raw[2*k:]))
-		case fmtF16:
-			v = tensor.F16ToF32(le.Uint16(raw[2*k:]))
-		case fmtF32:
-			v = math.Float32frombits(le.Uint32(raw[4*k:]))
-		}
-		switch t.w.format {
-		case fmtBF16:
-			le.PutUint16(panel[4*(k/2*lanes+n)+2*(k%2):], tensor.F32ToBF16(v))
-		case fmtF16:
-			le.PutUint16(panel[2*(k*lanes+n):], tensor.F32ToF16(v))
-		case fmtF32:
-			le.PutUint32(panel[4*(k*lanes+n):], math.Float32bits(v))
-		}
-	}
 }
 
 // row reads output n back, widened.
