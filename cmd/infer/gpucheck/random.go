@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"infer/models"
@@ -17,8 +18,9 @@ import (
 
 // noise is a block of random bf16 values of deviation 0.02, over which every
 // random tensor goes round and round. Its length is odd in values, so that
-// rows differ.
-var noise = func() []byte {
+// rows differ. It is made when it is first needed: every start of the program
+// would pay for it.
+var noise = sync.OnceValue(func() []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 0, 2*(1<<20+7))
 	for range 1<<20 + 7 {
@@ -26,13 +28,14 @@ var noise = func() []byte {
 		b = append(b, byte(v), byte(v>>8))
 	}
 	return b
-}()
+})
 
 // readNoise fills p as if it were bytes off… of an endless tensor.
 func readNoise(p []byte, off int64) {
-	at := int(off % int64(len(noise)))
+	all := noise()
+	at := int(off % int64(len(all)))
 	for len(p) > 0 {
-		n := copy(p, noise[at:])
+		n := copy(p, all[at:])
 		p, at = p[n:], 0
 	}
 }
