@@ -2,10 +2,18 @@ package cpu
 
 import "sync"
 
-// Memory comes in slabs of huge pages, from which smaller buffers are cut one
-// after the other: a weight of a megabyte in a mapping of its own would have
-// small pages only, and reading it costs up to a third more.
+// Memory comes in slabs, from which smaller buffers are cut one after the other.
+//
+// Weights have slabs of huge pages: a weight of a megabyte in a mapping of its
+// own would have small pages only, and reading it costs up to a third more.
+//
+// All other buffers, K/V and activations, have slabs of small pages. They are
+// made for the largest context and step, and mostly little of them is used:
+// with huge pages the first token would take 2 MiB of every layer's K and V.
+// Where K/V is really used it gets huge pages then (widen): attention over a
+// long context is a tenth faster with them.
 const (
+	hugePage  = 2 << 20
 	slabBytes = 32 << 20
 	ownBytes  = slabBytes / 4 // from here on a buffer has a mapping of its own
 	alignment = 64
@@ -14,7 +22,7 @@ const (
 // arena cuts buffers from slabs. A slab is given back with its last buffer.
 type arena struct {
 	mu  sync.Mutex
-	now *slab // the one that is cut from; nil: none
+	now [2]*slab // of small and of huge pages, those that are cut from; nil: none
 }
 
 type slab struct {
@@ -22,33 +30,74 @@ type slab struct {
 	raw  []byte // as mapped
 	used int
 	live int // buffers
+	kind pageKind
+	wide []bool // of smallPages: which 2 MiB have become a huge page
 }
 
+type pageKind uint8
+
+const (
+	smallPages pageKind = iota
+	hugePages
+)
+
+// piece is a buffer's share of a slab: bytes at..at+n.
+type piece struct {
+	slab  *slab
+	at, n int
+	// The first bytes of it that were used so far, and the next 2 MiB of the
+	// slab that are a huge page when enough of them is used.
+	used, next int
+}
+
+func (p *piece) mem() []byte { return p.slab.mem[p.at : p.at+p.n : p.at+p.n] }
+
 // get cuts n bytes, aligned to 64.
-func (a *arena) get(n int) ([]byte, *slab, error) {
+func (a *arena) get(n int, kind pageKind) (piece, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n = max(1, n)
 	if n >= ownBytes {
-		s, err := newSlab(n)
+		s, err := newSlab(n, kind)
 		if err != nil {
-			return nil, nil, err
+			return piece{}, err
 		}
 		s.live = 1
-		return s.mem[:n:n], s, nil
+		return piece{slab: s, n: n}, nil
 	}
-	if a.now == nil || n > len(a.now.mem)-a.now.used {
-		s, err := newSlab(slabBytes)
+	if now := a.now[kind]; now == nil || n > len(now.mem)-now.used {
+		s, err := newSlab(slabBytes, kind)
 		if err != nil {
-			return nil, nil, err
+			return piece{}, err
 		}
-		a.now = s // the one before goes with its last buffer
+		a.now[kind] = s // the one before goes with its last buffer
 	}
-	s := a.now
-	m := s.mem[s.used : s.used+n : s.used+n]
+	s := a.now[kind]
+	p := piece{slab: s, at: s.used, n: n, next: s.used / hugePage}
 	s.used = min((s.used+n+alignment-1)&^(alignment-1), len(s.mem))
 	s.live++
-	return m, s, nil
+	return p, nil
+}
+
+// widen notes that the first n bytes of a piece are used. Every 2 MiB of the
+// slab of whose share in the piece half is used becomes a huge page.
+func (a *arena) widen(p *piece, n int) {
+	if n <= p.used {
+		return
+	}
+	p.used = n
+	for ; ; p.next++ {
+		lo, hi := max(p.next*hugePage, p.at), min((p.next+1)*hugePage, p.at+p.n)
+		if lo >= hi || p.at+n < lo+(hi-lo)/2 {
+			return
+		}
+		a.mu.Lock()
+		if s := p.slab; p.next < len(s.wide) && !s.wide[p.next] {
+			s.wide[p.next] = true
+			widenMem(s.mem[p.next*hugePage:][:hugePage])
+		}
+		a.mu.Unlock()
+	}
 }
 
 // put gives a buffer's share of its slab back.
@@ -58,16 +107,20 @@ func (a *arena) put(s *slab) error {
 	if s.live--; s.live > 0 {
 		return nil
 	}
-	if s == a.now {
-		a.now = nil
+	if s == a.now[s.kind] {
+		a.now[s.kind] = nil
 	}
 	return unmapMem(s.raw)
 }
 
-func newSlab(n int) (*slab, error) {
-	raw, err := mapMem(n)
+func newSlab(n int, kind pageKind) (*slab, error) {
+	raw, err := mapMem(n, kind)
 	if err != nil {
 		return nil, err
 	}
-	return &slab{raw: raw, mem: aligned(raw, n)}, nil
+	s := &slab{raw: raw, mem: aligned(raw, n), kind: kind}
+	if kind == smallPages {
+		s.wide = make([]bool, n/hugePage)
+	}
+	return s, nil
 }

@@ -179,7 +179,7 @@ func TestArena(t *testing.T) {
 		if i%100 == 99 {
 			n = ownBytes + int64(i)
 		}
-		b, err := d.alloc(n)
+		b, err := d.alloc(n, pageKind(i/7%2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestArena(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d.used.Load() != 0 || d.arena.now != nil {
+	if d.used.Load() != 0 || d.arena.now != [2]*slab{} {
 		t.Errorf("%d bytes and a slab stay behind", d.used.Load())
 	}
 }

@@ -39,9 +39,9 @@ func (d *Device) Info() device.Info {
 func (d *Device) UsedBytes() int64 { return d.used.Load() }
 
 // Alloc gets n bytes aligned to 64. Safe for concurrent use.
-func (d *Device) Alloc(n int64) (device.Buffer, error) { return d.alloc(n) }
+func (d *Device) Alloc(n int64) (device.Buffer, error) { return d.alloc(n, smallPages) }
 
-func (d *Device) alloc(n int64) (*buffer, error) {
+func (d *Device) alloc(n int64, kind pageKind) (*buffer, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("allocate %d bytes on %v: negative size", n, id)
 	}
@@ -50,12 +50,12 @@ func (d *Device) alloc(n int64) (*buffer, error) {
 		return nil, fmt.Errorf("allocate %d bytes on %v: %d of %d bytes are free: %w",
 			n, id, max(0, d.limit-used+n), d.limit, device.ErrOutOfMemory)
 	}
-	m, from, err := d.arena.get(int(n) + guard)
+	p, err := d.arena.get(int(n)+guard, kind)
 	if err != nil {
 		d.used.Add(-n)
 		return nil, fmt.Errorf("allocate %d bytes on %v: the system refuses (%v): %w", n, id, err, device.ErrOutOfMemory)
 	}
-	return &buffer{dev: d, mem: m, slab: from, size: n}, nil
+	return &buffer{dev: d, mem: p.mem(), from: p, size: n}, nil
 }
 
 // NewStream makes a stream whose work is done when the call returns.
@@ -73,8 +73,13 @@ func (d *Device) Close() error {
 type buffer struct {
 	dev  *Device
 	mem  []byte // size + guard
-	slab *slab
 	size int64
+	from piece
+}
+
+// used notes that the first n bytes of a view of b are used.
+func (b *buffer) used(view tensor.Tensor, n int) {
+	b.dev.arena.widen(&b.from, int(view.Offset)+n)
 }
 
 func (b *buffer) Size() int64       { return b.size }
@@ -86,7 +91,7 @@ func (b *buffer) Free() error {
 	}
 	b.mem = nil
 	b.dev.used.Add(-b.size)
-	if err := b.dev.arena.put(b.slab); err != nil {
+	if err := b.dev.arena.put(b.from.slab); err != nil {
 		return fmt.Errorf("free %d bytes on %v: %w", b.size, id, err)
 	}
 	return nil

@@ -9,17 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const hugePage = 2 << 20
-
-// mapMem gets at least n bytes of zeroed memory outside the Go heap, large
-// pieces in huge pages where the machine has them.
-func mapMem(n int) ([]byte, error) {
+// mapMem gets at least n bytes of zeroed memory outside the Go heap, with huge
+// pages only if the machine has them and n fills one.
+func mapMem(n int, kind pageKind) ([]byte, error) {
 	if n >= hugePage {
 		n += hugePage // so that aligned has room; what is not touched costs nothing
 	}
 	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err == nil && n >= hugePage {
-		_ = unix.Madvise(m, unix.MADV_HUGEPAGE) // only speed depends on it
+		advice := unix.MADV_NOHUGEPAGE
+		if kind == hugePages {
+			advice = unix.MADV_HUGEPAGE
+		}
+		_ = unix.Madvise(m, advice) // only speed depends on it, and what is used of memory
 	}
 	return m, err
 }
@@ -32,6 +34,14 @@ func aligned(m []byte, n int) []byte {
 		skip = int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
 	}
 	return m[skip : skip+n]
+}
+
+// widenMem makes a huge page of 2 MiB of small ones, what they hold included;
+// a system that cannot do it at once (Linux before 6.1) does it at its leisure,
+// or never.
+func widenMem(m []byte) {
+	_ = unix.Madvise(m, unix.MADV_HUGEPAGE)
+	_ = unix.Madvise(m, unix.MADV_COLLAPSE)
 }
 
 func unmapMem(m []byte) error { return unix.Munmap(m) }

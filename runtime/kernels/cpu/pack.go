@@ -32,7 +32,7 @@ func (b *Backend) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (ker
 		return nil, fmt.Errorf("%s: sizes out of range", what())
 	}
 	w := &weight{format: to, rows: rows, cols: cols}
-	if w.buf, err = b.dev.alloc(int64(w.panels()) * int64(w.panelBytes())); err != nil {
+	if w.buf, err = b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages); err != nil {
 		return nil, fmt.Errorf("%s: %w", what(), err)
 	}
 	t := &packTask{m: m, w: w, from: storedAs[m.DType()], path: b.path}

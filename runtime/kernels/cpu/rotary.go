@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"infer/runtime/kernels"
@@ -99,6 +100,13 @@ func (p *pages) put(slot, head int, k, v []float32) {
 	}
 }
 
+// used notes how far slots reach into K and V.
+func (p *pages) used(kv kernels.KVLayer, slots []int32) {
+	n := (int(slices.Max(slots))/kernels.BlockSize + 1) * p.heads.KV * p.size()
+	kv.K.Buf.(*buffer).used(kv.K, n)
+	kv.V.Buf.(*buffer).used(kv.V, n)
+}
+
 // nearest8 rounds to an integer of 8 bits, |x| ≤ 127.5: the bits of x + 1.5·2²³
 // end with it.
 func nearest8(x float32) byte { return byte(math.Float32bits(x + 3<<22)) }
@@ -126,6 +134,7 @@ func (o *ops) Rotary(a kernels.RotaryArgs) {
 		qNorm: floats(a.QNorm), kNorm: floats(a.KNorm), cos: floats(a.Cos), sin: floats(a.Sin), half: half, eps: a.Eps,
 	}
 	o.pool.run(&o.rotary, rows, max(1, rowGrain/4/h.Cols()))
+	o.rotary.pages.used(a.KV, o.batch.Slots)
 	o.rotary = rotary{}
 }
 
