@@ -147,7 +147,7 @@ func (v *Surveyor) conduct(ctx context.Context, todo []Pair, at func(Pair) ends,
 			return fresh // called off
 		}
 		if v.Store != nil && err != nil {
-			s.Problems = append(s.Problems, v.Store.sweep(open != nil && all.Err() == nil))
+			s.Problems = append(s.Problems, v.Store.sweep(all.Err() == nil))
 		}
 		switch {
 		case open == nil:
