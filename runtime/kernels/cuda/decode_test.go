@@ -31,9 +31,10 @@ func openTiny(t testing.TB) *loader.Checkpoint {
 
 // wide is a model whose weights are what a step reads, as they are in models of
 // use: two layers, and random values.
-func wide(t testing.TB) *loader.Checkpoint {
+func wide(t testing.TB, hidden int) *loader.Checkpoint {
 	t.Helper()
-	const hidden, inter, vocab, heads, kv, dim = 256, 704, 512, 4, 2, 64
+	const vocab, kv, dim = 512, 2, 64
+	inter, heads := 11*hidden/4, hidden/dim
 	b := modelstest.FromGolden(t, "llama")
 	for k, v := range map[string]any{
 		"hidden_size": hidden, "intermediate_size": inter, "vocab_size": vocab, "num_hidden_layers": 2,
@@ -98,29 +99,34 @@ func work(m *sim.Machine, before sim.Stats) (d sim.DeviceStats, global int64) {
 // at once, the host is asked to wait but at its end, and little is read but the
 // weights and the context, once.
 func TestDecodeIsCounted(t *testing.T) {
-	const layers, context = 2, 140 // two splits of attention
+	const layers = 2
 	if testing.Short() {
 		return // see brief
 	}
 	for _, c := range []struct {
-		p      Precision
-		f      kernels.Format
-		seqs   int
-		excess float64
+		p                     Precision
+		f                     kernels.Format
+		hidden, seqs, context int
+		excess                float64
 	}{
 		// An activation is read for each 32 outputs: of a weight of 2 bytes a
-		// value that is a 16th for f32, of q8 an eighth; more rows read more of them.
-		{BF16, kernels.AsStored, 1, 1.07}, {Auto, kernels.AsStored, 1, 1.10}, {BF16, kernels.Q8, 1, 1.13}, {Auto, kernels.AsStored, 3, 1.35},
+		// value that is a 16th for f32, of q8 in bf16 too; more rows read more of them.
+		// 140 positions are two splits of attention.
+		{BF16, kernels.AsStored, 256, 1, 140, 1.07},
+		{Auto, kernels.AsStored, 256, 1, 140, 1.10},
+		{BF16, kernels.Q8, 512, 1, 20, 1.10},
+		{Auto, kernels.AsStored, 256, 3, 140, 1.35},
+		{BF16, kernels.AsStored, 256, 12, 20, 1.70},
 	} {
 		t.Run(fmt.Sprintf("%s %v %d sequences", c.p, c.f, c.seqs), func(t *testing.T) {
 			s := open(t, Options{Precision: c.p})
 			b := must(s.Backend(0))
-			r := modelstest.New(t, wide(t), b, modelstest.Options{Format: c.f, MaxTokens: 300, Positions: 512, Blocks: 80})
+			r := modelstest.New(t, wide(t, c.hidden), b, modelstest.Options{Format: c.f, MaxTokens: 300, Positions: 512, Blocks: 160})
 			var runs []modelstest.Run
 			rng := rand.New(rand.NewPCG(2, 2))
 			for range c.seqs {
 				seq := &modelstest.Seq{}
-				ids := make([]int32, context)
+				ids := make([]int32, c.context)
 				for i := range ids {
 					ids[i] = rng.Int32N(500)
 				}
@@ -129,7 +135,8 @@ func TestDecodeIsCounted(t *testing.T) {
 			}
 			l := Layout{Act: b.act, KV: b.kv}
 			var weights int64
-			for _, w := range [][3]int{{layers, 512, 256}, {layers, 256, 256}, {layers, 1408, 256}, {layers, 256, 704}, {1, 512, 256}} {
+			h := c.hidden
+			for _, w := range [][3]int{{layers, h + 256, h}, {layers, h, h}, {layers, 11 * h / 2, h}, {layers, h, 11 * h / 4}, {1, 512, h}} {
 				weights += int64(w[0]) * must(l.WeightBytes(w[1], w[2], tensor.BF16, c.f))
 			}
 			for step := range 5 {
@@ -145,7 +152,7 @@ func TestDecodeIsCounted(t *testing.T) {
 				if step >= 3 && (d.Launches != 0 || d.GraphLaunches != 1 || d.Allocations != 0) {
 					t.Errorf("step %d: %d launches, %d graphs, %d allocations", step, d.Launches, d.GraphLaunches, d.Allocations)
 				}
-				read := weights + int64(c.seqs*layers*2*2*64*(context+step+1)*b.kv.Bits()/8)
+				read := weights + int64(c.seqs*layers*2*2*64*(c.context+step+1)*b.kv.Bits()/8)
 				if ratio := float64(global) / float64(read); ratio > c.excess {
 					t.Errorf("step %d: %d bytes read and written, %.3f of weights and K/V; at most %.2f", step, global, ratio, c.excess)
 				}

@@ -63,13 +63,18 @@ func (p packed) values(dst, scales []byte) []float32 {
 // product launches the kernel for m rows.
 func (d *gpu) product(p packed, act tensor.DType, m int, x, dst, bias uint64, flags int) ptx.Stats {
 	d.t.Helper()
+	return d.gatedProduct(p, act, m, x, dst, bias, flags, 0, 0)
+}
+
+// gatedProduct also gates the result where the flags say so.
+func (d *gpu) gatedProduct(p packed, act tensor.DType, m int, x, dst, bias uint64, flags int, gated uint64, kind int) ptx.Stats {
+	d.t.Helper()
 	name := fmt.Sprintf("_%v_%s", p.format, suffix(act))
-	if m <= 8 {
-		return d.launch(kernel(d.t, "gemv", "gemv"+name), [3]int{(p.rows + 31) / 32, 1, 1}, 256,
-			p.addr, p.scales, x, dst, bias, m, p.rows, p.cols, flags, uint64(0), 0)
+	k, grid := kernel(d.t, "gemv", "gemv"+name), [3]int{(p.rows + 31) / 32, 1, 1}
+	if m > fewRows {
+		k, grid = kernel(d.t, "gemm", "gemm"+name), [3]int{(p.rows + 127) / 128, (m + 63) / 64, 1}
 	}
-	return d.launch(kernel(d.t, "gemm", "gemm"+name), [3]int{(p.rows + 127) / 128, (m + 63) / 64, 1}, 256,
-		p.addr, p.scales, x, dst, bias, m, p.rows, p.cols, flags)
+	return d.launch(k, grid, 256, p.addr, p.scales, x, dst, bias, m, p.rows, p.cols, flags, gated, kind)
 }
 
 const (
@@ -203,23 +208,24 @@ func TestMatMulTraffic(t *testing.T) {
 func TestMatMulGates(t *testing.T) {
 	for i, f := range formats {
 		for j, act := range actTypes {
-			m, n, k := 1+(3*i+4*j)%8, 64, 72
-			d := newGPU(t)
-			w := d.pack(f, 2*n, k, d.random(2*n*k, 1))
-			x, bias := d.put("x", encode(act, d.random(m*k, 1))), d.put("bias", encode(tensor.F32, d.random(2*n, 1)))
-			size := act.Bits() / 8
-			plain, want := d.alloc("plain", 2*m*n*size)
-			d.product(w, act, m, x, plain, bias, 0)
-			gated, wantGated := d.alloc("gated", m*n*size)
-			kind := (i + j) % 3
-			d.launch(kernel(t, "rows", "gated_"+suffix(act)), [3]int{1, m, 1}, 256, plain, gated, n, kind)
-			both, got := d.alloc("both", 2*m*n*size)
-			one, gotGated := d.alloc("one", m*n*size)
-			d.launch(kernel(t, "gemv", fmt.Sprintf("gemv_%v_%s", f, suffix(act))), [3]int{2 * n / 32, 1, 1}, 256,
-				w.addr, w.scales, x, both, bias, m, 2*n, k, flagGates, one, kind)
-			what := fmt.Sprintf("%v %v M=%d", f, act, m)
-			sameBytes(t, what+" product", got, want)
-			sameBytes(t, what+" gates", gotGated, wantGated)
+			for _, m := range []int{1 + (3*i+4*j)%8, 9 + 10*i} {
+				const n, k = 80, 72
+				d := newGPU(t)
+				w := d.pack(f, 2*n, k, d.random(2*n*k, 1))
+				x, bias := d.put("x", encode(act, d.random(m*k, 1))), d.put("bias", encode(tensor.F32, d.random(2*n, 1)))
+				size := act.Bits() / 8
+				plain, want := d.alloc("plain", 2*m*n*size)
+				d.product(w, act, m, x, plain, bias, 0)
+				gated, wantGated := d.alloc("gated", m*n*size)
+				kind := (i + j) % 3
+				d.launch(kernel(t, "rows", "gated_"+suffix(act)), [3]int{1, m, 1}, 256, plain, gated, n, kind)
+				both, got := d.alloc("both", 2*m*n*size)
+				one, gotGated := d.alloc("one", m*n*size)
+				d.gatedProduct(w, act, m, x, both, bias, flagGates, one, kind)
+				what := fmt.Sprintf("%v %v M=%d", f, act, m)
+				sameBytes(t, what+" product", got, want)
+				sameBytes(t, what+" gates", gotGated, wantGated)
+			}
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (o *ops) Experts(a kernels.ExpertsArgs) {
 	l.i32(p.shift)
 	l.end()
 
-	gates := p.shift == fewPairs && 2*n%(2*tileRows) == 0
+	gates := n%tileRows == 0
 	p.w, p.outputs, p.x, p.dst, p.k, p.act = gateUp, 2*n, a.X, s.Hidden, k, a.Act
 	if gates {
 		p.flags, p.gated = productGates, s.Gated
@@ -132,9 +132,7 @@ func (o *ops) expertsProduct(name string, p expertsProduct) {
 	l.i32(p.w.cols)
 	l.i32(p.k)
 	l.i32(p.flags)
-	if p.shift == fewPairs {
-		l.ptr(at(p.gated))
-		l.i32(int(p.act))
-	}
+	l.ptr(at(p.gated))
+	l.i32(int(p.act))
 	l.end()
 }

@@ -121,27 +121,21 @@ func (m *mixture) run(d *gpu, lo, hi int, many, gates bool) []byte {
 	}
 	tiles := expertTiles(pairs, m.e, shift)
 	d.launch(kernel(d.t, "moe", "moe_group"), [3]int{1, 1, 1}, 1024, ids, order, pairs, m.e, shift)
+	product, outputs, flags := "moe_gemv", 32, 0
 	if many {
-		d.launch(kernel(d.t, "moe", "moe_gemm"+name), [3]int{(2*m.n + 127) / 128, tiles, 1}, 256,
-			m.gateUp.addr, m.gateUp.scales, x, hidden, order, pairs, m.e, 2*m.n, m.h, m.k, 0)
-	} else {
-		flags, grid := 0, (2*m.n+31)/32
-		if gates {
-			flags, grid = productGates, 2*m.n/32
-		}
-		d.launch(kernel(d.t, "moe", "moe_gemv"+name), [3]int{grid, tiles, 1}, 256,
-			m.gateUp.addr, m.gateUp.scales, x, hidden, order, pairs, m.e, 2*m.n, m.h, m.k, flags, gated, int(kernels.SiLU))
+		product, outputs = "moe_gemm", 128
 	}
+	if gates {
+		flags = productGates
+	}
+	grid := func(n int) [3]int { return [3]int{(n + outputs - 1) / outputs, tiles, 1} }
+	d.launch(kernel(d.t, "moe", product+name), grid(2*m.n), 256,
+		m.gateUp.addr, m.gateUp.scales, x, hidden, order, pairs, m.e, 2*m.n, m.h, m.k, flags, gated, int(kernels.SiLU))
 	if !gates {
 		d.launch(kernel(d.t, "rows", "gated_"+suffix(m.act)), [3]int{(m.n + 255) / 256, pairs, 1}, 256, hidden, gated, m.n, int(kernels.SiLU))
 	}
-	if many {
-		d.launch(kernel(d.t, "moe", "moe_gemm"+name), [3]int{(m.h + 127) / 128, tiles, 1}, 256,
-			m.down.addr, m.down.scales, gated, out, order, pairs, m.e, m.h, m.n, 0, productF32)
-	} else {
-		d.launch(kernel(d.t, "moe", "moe_gemv"+name), [3]int{(m.h + 31) / 32, tiles, 1}, 256,
-			m.down.addr, m.down.scales, gated, out, order, pairs, m.e, m.h, m.n, 0, productF32, uint64(0), 0)
-	}
+	d.launch(kernel(d.t, "moe", product+name), grid(m.h), 256,
+		m.down.addr, m.down.scales, gated, out, order, pairs, m.e, m.h, m.n, 0, productF32, uint64(0), 0)
 	d.launch(kernel(d.t, "moe", "moe_sum_"+suffix(m.act)), [3]int{(m.h + 255) / 256, rows, 1}, 256, out, weights, dst, m.h, m.k)
 	return d.bytes(dst)
 }
@@ -195,6 +189,7 @@ func testExperts(t *testing.T, f kernels.Format, act tensor.DType, rows, e, k, h
 	sameBytes(t, what+": tiles of 64", m.run(d, 0, rows, true, false), few)
 	if n%16 == 0 {
 		sameBytes(t, what+": gated by the product", m.run(d, 0, rows, false, true), few)
+		sameBytes(t, what+": tiles of 64 gated by the product", m.run(d, 0, rows, true, true), few)
 	}
 	if rows > 1 {
 		size := len(few) / rows

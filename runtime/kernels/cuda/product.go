@@ -15,9 +15,9 @@ const (
 	productGates = 4
 )
 
-// product is a matrix product whose operands fit together. One with few rows
-// is postponed until the next operation is known: if that gates its result,
-// both are one launch.
+// product is a matrix product whose operands fit together. It is postponed
+// until the next operation is known: if that gates its result, both are one
+// launch.
 type product struct {
 	w    *weight
 	args kernels.MatMulArgs
@@ -38,7 +38,7 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 		return
 	}
 	o.product = product{w, a}
-	if m <= fewRows && !a.Add && a.Dst.DType == o.actType && w.rows%(2*tileRows) == 0 {
+	if !a.Add && a.Dst.DType == o.actType && w.rows%(2*tileRows) == 0 {
 		s.postponed = o
 		return
 	}
@@ -73,10 +73,8 @@ func (o *ops) multiply(name string, gated tensor.Tensor, act kernels.Activation)
 	l.i32(w.rows)
 	l.i32(w.cols)
 	l.i32(flags)
-	if m <= fewRows {
-		l.ptr(at(gated))
-		l.i32(int(act))
-	}
+	l.ptr(at(gated))
+	l.i32(int(act))
 	l.end()
 	o.product = product{} // keeps no view of memory that may be freed
 }

@@ -3,8 +3,8 @@
 
 #define GEMM(W, X)                                                                                                       \
   GLOBAL BOUNDS(256) gemm_##W##_##X(const V4* w, const u16* s, const X* x, void* dst, const float* bias, int m, int n,    \
-                                    int k, int flags) {                                                                  \
-    gemm<W, X>(w, s, x, Out{dst, bias, flags, n}, bidy * BM, m, k, Straight{});                                                                  \
+                                    int k, int flags, X* gated, int kind) {                                               \
+    gemm<W, X>(w, s, x, Out{dst, bias, flags, n}, bidy * BM, m, k, gated, kind, Straight{});                                \
   }
 GEMM(bf16, bf16)
 GEMM(f16, bf16)

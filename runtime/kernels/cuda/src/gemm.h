@@ -1,6 +1,7 @@
 // Products of a weight with many rows, on tensor cores behind a pipeline of
 // asynchronous copies. Each output has the same bits as from gemv.h.
 #pragma once
+#include "act.h"
 #include "weight.h"
 
 #define BN 128  // outputs of a block: 8 rows of tiles
@@ -33,8 +34,11 @@ template <typename X> DEV void stageAct(u8* to, const X* row, bool in, int r, in
 // threads: 8 warps of 32 outputs × 32 rows each. A stage of the pipeline is 32
 // inputs (q4: 64, of which the odd half waits in place). The block takes rows
 // row0.. of M; R says which rows of x and dst they are.
+//
+// With flag 4 it gates its result too, see gemv.h: of a warp's two rows of tiles
+// the first are then gates, the second their ups.
 template <typename W, typename X, typename R>
-DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int K, R which) {
+DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int K, X* gated, int kind, R which) {
   const int words = pairWords<W>();                                    // a pair's V4 for one lane
   const int wbytes = BN / 16 * 32 * 16 * (words == 1 ? 1 : words / 2);  // weight bytes of a stage
   const int xbytes = BM * 32 * sizeof(X);
@@ -45,6 +49,13 @@ DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int
   int wn = (warp >> 1) * 2, wm = (warp & 1) * 32;  // first row of tiles, first row
   int pairs = (K + 63) / 64, run = (pairs + RUNS - 1) / RUNS, tiles = 2 * pairs;
   int rows = (o.n + 15) / 16, rt0 = bidx * (BN / 16);
+  // The weight's row of tiles that is the block's r-th; rows when there is none.
+  // In numbers rather than conditions, for which clang would copy the loop.
+  const int half = o.flags >> 2 & 1, first = rt0 >> half, end = rows >> half;
+  auto tile = [&](int r) {
+    int rt = first + (r >> half);
+    return rt < end ? rt + (r & half) * end : rows;
+  };
   bool mine = row0 + (tid >> 2) < m;  // the row that this thread copies
   const X* from = x + (i64)(mine ? which.from(row0 + (tid >> 2)) : 0) * K;
   auto load = [&](int kt) {
@@ -52,8 +63,9 @@ DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int
     const int per = wbytes / (BN / 16) / 16;  // V4 of a tile in this stage
     for (int i = tid; i < wbytes / 16; i += 256) {
       int r = i / per, c = i % per;
-      bool in = rt0 + r < rows;
-      i64 at = words == 1 ? ((i64)(rt0 + r) * pairs + kt / 2) * 32 + c : ((i64)(rt0 + r) * tiles + kt) * per + c;
+      int rt = tile(r);
+      bool in = rt < rows;
+      i64 at = words == 1 ? ((i64)rt * pairs + kt / 2) * 32 + c : ((i64)rt * tiles + kt) * per + c;
       cp16(smem(sw[st] + i * 16), w + (in ? at : 0), in ? 16 : 0);
     }
     stageAct<X>(sx[st], from, mine, tid >> 2, tid & 3, kt * 32 + (tid & 3) * 8, K);
@@ -84,7 +96,7 @@ DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int
       Frag f[weight<W>::parts];
       unpack(W{}, raw, kt, f);
       float sc[2] = {0, 0};
-      if (weight<W>::scaled && rt0 + wn + i < rows) widen(scales(s, (i64)(rt0 + wn + i) * tiles + kt, g), sc);
+      if (weight<W>::scaled && tile(wn + i) < rows) widen(scales(s, (i64)tile(wn + i) * tiles + kt, g), sc);
       UNROLL for (int j = 0; j < 4; j++) mulTile<W, X>(acc[i][j], f, xs[j], sc);
     }
     if (--left == 0 || kt == tiles - 1) {
@@ -101,8 +113,20 @@ DEV void gemm(const V4* w, const u16* s, const X* x, Out o, int row0, int m, int
       row = which.to(row);
       UNROLL for (int i = 0; i < 2; i++)
         UNROLL for (int e = b; e < 4; e += 2) {
-          int n = (rt0 + wn + i) * 16 + g + (e >> 1) * 8;
+          int n = tile(wn + i) * 16 + g + (e >> 1) * 8;
           if (n < o.n) finish<X>(o, row, n, tot[i][j][e]);
         }
     }
+  if (!half) return;
+  // The thread's own results, read back: from registers the loop would have to
+  // be unrolled, and the activation is long.
+  const X* dst = (const X*)o.dst;
+#pragma unroll 1
+  for (int i = 0; i < 16; i++) {
+    int row = row0 + wm + 8 * (i >> 2) + 2 * t + (i & 1), n = tile(wn) * 16 + g + (i & 2) * 4;
+    if (row >= m || n >= o.n) continue;  // bounds
+    row = which.to(row);
+    const X* gate = dst + (i64)row * o.n + n;
+    put(gated + (i64)row * (o.n / 2) + n, activate(tof(gate[0]), kind) * tof(gate[o.n / 2]));
+  }
 }

@@ -148,9 +148,9 @@ template <typename W> struct Tile {
     if (t.m > 0) gemv<W, X>(t.w, t.s, x, Out{dst, nullptr, flags, n}, t.m, K, gated, kind, t.rows);                         \
   }                                                                                                                        \
   GLOBAL BOUNDS(256) moe_gemm_##W##_##X(const V4* w, const u16* s, const X* x, void* dst, const int* starts, int pairs,     \
-                                        int e, int n, int K, int k, int flags) {                                           \
+                                        int e, int n, int K, int k, int flags, X* gated, int kind) {                       \
     Tile<W> t(w, s, starts, pairs, e, n, K, k, BM);                                                                        \
-    if (t.m > 0) gemm<W, X>(t.w, t.s, x, Out{dst, nullptr, flags, n}, 0, t.m, K, t.rows);                                   \
+    if (t.m > 0) gemm<W, X>(t.w, t.s, x, Out{dst, nullptr, flags, n}, 0, t.m, K, gated, kind, t.rows);                      \
   }
 EXPERTS(bf16, bf16)
 EXPERTS(f16, bf16)

@@ -172,7 +172,7 @@ DEV void actParts(f32, V4 a, V4 b, Half (&x)[3]) {
 struct Out {
   void* dst;          // [T, N]
   const float* bias;  // [N], or null
-  int flags;          // 1: add to what dst holds; 2: dst is f32 whatever X is; 4: see gemv
+  int flags;          // 1: add to what dst holds; 2: dst is f32 whatever X is; 4: see gemv.h
   int n;
 };
 
