@@ -67,8 +67,9 @@ type gpu struct {
 
 	// For mutations: this kernel stands in for the one of its name, and the
 	// first error is kept.
-	mutant *ptx.Kernel
-	err    error
+	mutant  *ptx.Kernel
+	err     error
+	workers int // 0: as many as there are processors
 }
 
 func newGPU(t testing.TB) *gpu {
@@ -150,7 +151,7 @@ func (d *gpu) launch(k *ptx.Kernel, grid [3]int, block int, args ...any) ptx.Sta
 		k = d.mutant
 	}
 	s, err := k.Launch(context.Background(), ptx.Config{Grid: grid, Block: [3]int{block, 1, 1}}, params(args...), d.regions,
-		ptx.Options{Checks: ptx.CheckAll, Profile: true})
+		ptx.Options{Workers: d.workers, Checks: ptx.CheckAll | ptx.CheckBlocks, Profile: true})
 	if err != nil && d.mutant == nil {
 		d.t.Fatal(err)
 	}

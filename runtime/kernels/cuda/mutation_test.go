@@ -66,10 +66,12 @@ var scenarios = map[string]func(d *gpu){
 			d.put("cos", encode(tensor.F32, d.random(64, 1))), d.put("sin", encode(tensor.F32, d.random(64, 1))),
 			d.ints("positions", []int32{1}), d.ints("slots", []int32{1}), uint64(0), uint64(0), 1, 1, 64, 20, float32(1e-6))
 	},
-	"attn_prefill_64_bf16": func(d *gpu) { d.mutantAttention(64, (*scene).prefill) },
-	"attn_prefill_256_f32": func(d *gpu) { d.mutantAttention(256, (*scene).prefill) },
-	"attn_split_64_f32":    func(d *gpu) { d.mutantAttention(64, (*scene).decode) },
-	"attn_any_bf16_bf16":   func(d *gpu) { d.mutantAttention(64, (*scene).any) },
+	"attn_prefill_64_bf16": func(d *gpu) { d.mutantAttention(64, []int{150}, []int{20}, (*scene).prefill) },
+	"attn_prefill_256_f32": func(d *gpu) { d.mutantAttention(256, []int{150}, []int{20}, (*scene).prefill) },
+	// One sequence's splits are taken by one block, the others' by two and three.
+	"attn_split_64_f32":  func(d *gpu) { d.mutantAttention(64, []int{150, 700}, []int{20, 2}, (*scene).decode) },
+	"attn_split_64_bf16": func(d *gpu) { d.mutantAttention(64, []int{1300}, []int{9}, (*scene).decode) },
+	"attn_any_bf16_bf16": func(d *gpu) { d.mutantAttention(64, []int{150}, []int{20}, (*scene).any) },
 }
 
 func (d *gpu) mutantProduct(f kernels.Format, act tensor.DType, m int) {
@@ -79,13 +81,13 @@ func (d *gpu) mutantProduct(f kernels.Format, act tensor.DType, m int) {
 	d.product(w, act, m, d.put("x", encode(act, d.random(m*k, 1))), y, d.put("bias", encode(tensor.F32, d.random(n, 1))), 0)
 }
 
-func (d *gpu) mutantAttention(dim int, run func(*scene, int) []byte) {
+func (d *gpu) mutantAttention(dim int, contexts, rows []int, run func(*scene, int) []byte) {
 	act := tensor.BF16
 	if d.mutant != nil && strings.HasSuffix(d.mutant.Name(), "_f32") {
 		act = tensor.F32
 	}
-	s := newScene(d.t, kernels.Heads{Q: 2, KV: 1, Dim: dim}, act, tensor.BF16, []int{150}, []int{20})
-	s.mutant = d.mutant
+	s := newScene(d.t, kernels.Heads{Q: 2, KV: 1, Dim: dim}, act, tensor.BF16, contexts, rows)
+	s.mutant, s.workers = d.mutant, d.workers
 	run(s, 0)
 	d.err = s.err
 }
@@ -131,12 +133,13 @@ func TestMutations(t *testing.T) {
 	}
 	shared := []ptx.FaultKind{ptx.FaultRace, ptx.FaultUninitialised}
 	flight := []ptx.FaultKind{ptx.FaultInFlight}
-	for _, c := range []struct {
+	type mutation struct {
 		name, module, kernel, line string
 		n                          int
 		change                     func(string) string
 		want                       []ptx.FaultKind
-	}{
+	}
+	all := []mutation{
 		{"norm without its barrier", "rows", "rmsnorm_bf16", `bar\.sync`, 0, drop, shared},
 		{"norm with a shuffle that leaves out its own lane", "rows", "rmsnorm_bf16", `shfl\.sync`, 0, swap("-1;", "2;"), []ptx.FaultKind{ptx.FaultIllegalOperand}},
 		{"activation without its bounds check", "rows", "gated_f32", `@.*bra`, 0, drop, []ptx.FaultKind{ptx.FaultIllegal}},
@@ -170,34 +173,72 @@ func TestMutations(t *testing.T) {
 		{"prefill without its barrier", "attention", "attn_prefill_64_bf16", `bar\.sync`, 0, drop, append(flight, shared...)},
 		{"prefill that reads positions never written", "attention", "attn_prefill_64_bf16", `cp\.async\.cg.*16,%r`, 2, swap(`,%r\d+;`, ",16;"), []ptx.FaultKind{ptx.FaultUninitialised}},
 		{"prefill of wide heads without its wait", "attention", "attn_prefill_256_f32", `wait_group`, 0, drop, flight},
-		{"decode without the barrier before merging", "attention", "attn_split_64_f32", `bar\.sync`, 0, drop, []ptx.FaultKind{ptx.FaultRace, ptx.FaultUninitialised}},
 		{"any without its barrier", "attention", "attn_any_bf16_bf16", `bar\.warp\.sync`, 0, drop, shared},
-	} {
-		d := newGPU(t)
-		m, err := ptx.Parse(mutate(t, Module(c.module), c.kernel, c.line, c.n, c.change))
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
+	}
+	// What the last of a sequence's blocks merges the others have released: by
+	// results, barrier, fence, count; and count, fence, barrier, merge.
+	race := []ptx.FaultKind{ptx.FaultRace}
+	block := swap(`\.gpu`, ".cta")
+	for _, k := range []string{"attn_split_64_f32", "attn_split_64_bf16"} {
+		all = append(all,
+			mutation{"decode without the barrier before counting", "attention", k, `bar\.sync`, 0, drop, shared},
+			mutation{"decode without the fence before counting", "attention", k, `fence`, 0, drop, race},
+			mutation{"decode with a fence of the block before counting", "attention", k, `fence`, 0, block, race},
+			mutation{"decode that counts for the block", "attention", k, `atom\.global`, 0, swap(`atom\.global`, "atom.relaxed.cta.global"), race},
+			mutation{"decode without the fence after counting", "attention", k, `fence`, 1, drop, race},
+			mutation{"decode with a fence of the block after counting", "attention", k, `fence`, 1, block, race},
+			mutation{"decode without the barrier before merging", "attention", k, `bar\.sync`, 1, drop, shared},
+			mutation{"decode with fences for a barrier before merging", "attention", k, `bar\.sync`, 1, swap(`bar.*;`, "fence.acq_rel.gpu;"), shared},
+		)
+		for _, c := range []struct {
+			name, line string
+			n          int
+			to         string // the line is moved behind this one
+			toN        int
+		}{
+			{"decode that counts before its fence", `fence`, 0, `atom\.global`, 0},
+			{"decode that acquires behind the barrier", `fence`, 1, `bar\.sync`, 1},
+		} {
+			line := ""
+			src := mutate(t, Module("attention"), k, c.line, c.n, func(l string) string { line = l; return "" })
+			broken(t, c.name, "attention", k, mutate(t, src, k, c.to, c.toN, func(l string) string { return l + line }), race)
 		}
-		d.mutant = kernel(t, c.module, c.kernel)
-		scenarios[c.kernel](d)
+	}
+	for _, c := range all {
+		broken(t, c.name, c.module, c.kernel, mutate(t, Module(c.module), c.kernel, c.line, c.n, c.change), c.want)
+	}
+}
+
+// broken wants one of these faults of a kernel in src, none as it ships.
+func broken(t *testing.T, name, module, k, src string, want []ptx.FaultKind) {
+	t.Helper()
+	m, err := ptx.Parse(src)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	workers := []int{0}
+	if strings.HasPrefix(k, "attn_split") {
+		workers = []int{1, 2, 4} // blocks that talk, in other orders
+	}
+	for _, n := range workers {
+		d := newGPU(t)
+		d.mutant, d.workers = kernel(t, module, k), n
+		scenarios[k](d)
 		if d.err != nil {
-			t.Errorf("%s: the kernel fails before it is broken: %v", c.name, d.err)
+			t.Errorf("%s: the kernel fails before it is broken: %v", name, d.err)
 			continue
 		}
 		d = newGPU(t)
-		d.mutant = m.Kernel(c.kernel)
-		scenarios[c.kernel](d)
-		t.Logf("%s: %v", c.name, d.err)
-		if c.want == nil {
-			if d.err != nil {
-				t.Errorf("%s: harmless, but: %v", c.name, d.err)
-			}
-			continue
-		}
+		d.mutant, d.workers = m.Kernel(k), n
+		scenarios[k](d)
+		t.Logf("%s: %v", name, d.err)
 		var f *ptx.Fault
-		if !errors.As(d.err, &f) || !slices.Contains(c.want, f.Kind) || f.Kernel != c.kernel || f.Line == 0 {
-			t.Errorf("%s: found as %v", c.name, d.err)
+		switch {
+		case want == nil && d.err != nil:
+			t.Errorf("%s: harmless, but: %v", name, d.err)
+		case want != nil && (!errors.As(d.err, &f) || !slices.Contains(want, f.Kind) || f.Kernel != k || f.Line == 0):
+			t.Errorf("%s: found as %v", name, d.err)
 		}
 	}
 }

@@ -120,6 +120,7 @@ func (b *blockRun) complete(id int) {
 	}
 	b.shadow.join(bar.members, bar.want == 0)
 	b.gshadow.join(bar.members, bar.want == 0)
+	b.order.join(bar.members, bar.want == 0)
 	*bar = barrier{members: bar.members[:0]}
 }
 

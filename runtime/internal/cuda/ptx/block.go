@@ -26,7 +26,7 @@ type blockRun struct {
 	l       *launch
 	k       *Kernel
 	idx     [3]int
-	order   int
+	num     int
 	warps   []*warp
 	all     []*warp
 	shared  []byte
@@ -34,10 +34,11 @@ type blockRun struct {
 	counts  []count
 	mem     []memCount
 	tlb     []tlbEntry
-	watch   bool    // some check or the profile looks at memory accesses
-	shadow  *shadow // shared memory's; nil: not checked
-	gshadow *shadow // global memory's
-	ticks   uint64  // of the clock registers
+	watch   bool        // some check or the profile looks at memory accesses
+	shadow  *shadow     // shared memory's; nil: not checked
+	gshadow *shadow     // global memory's
+	order   *blockOrder // of global memory between blocks; nil: not checked
+	ticks   uint64      // of the clock registers
 }
 
 // sliceLen is how many instructions a warp runs before the next one's turn:
@@ -67,6 +68,9 @@ func newBlockRun(l *launch) *blockRun {
 	}
 	if l.opts.Checks&CheckGlobalRaces != 0 {
 		b.gshadow, b.watch = newShadow(spGlobal, k.ggran, len(b.all)), true
+	}
+	if l.order != nil {
+		b.order, b.watch = newBlockOrder(l.order, len(b.all)), true
 	}
 	return b
 }
@@ -107,9 +111,7 @@ func (b *blockRun) thread(n int) [3]int {
 
 // run executes block number n to its end.
 func (b *blockRun) run(ctx context.Context, n int) *Fault {
-	g := b.l.cfg.Grid
-	b.order = n
-	b.idx = [3]int{n % g[0], n / g[0] % g[1], n / (g[0] * g[1])}
+	b.num, b.idx = n, b.l.index(n)
 	// What nothing wrote is NaN in every float format: a read of it shows.
 	for i := range b.shared {
 		b.shared[i] = 0xff
@@ -125,6 +127,7 @@ func (b *blockRun) run(ctx context.Context, n int) *Fault {
 	}
 	b.shadow.newBlock()
 	b.gshadow.newBlock()
+	b.order.newBlock(n)
 	var issued uint64
 	for len(b.warps) > 0 {
 		ran := false

@@ -25,21 +25,36 @@ func buildAtom(b *builder) exec {
 		return nil
 	}
 	es := t.size()
-	one := func(o *operand) part {
+	src := func(o *operand) part {
 		off, wide := b.anySrc(o, t)
 		return part{off, wide}
 	}
-	x := one(&args[1])
+	x := src(&args[1])
 	y := x
 	if cas {
-		y = one(&args[2])
+		y = src(&args[2])
 	}
-	f := atomOp(b.s, t)
+	f, mask := atomOp(b.s, t), t.mask()
 	if f == nil {
 		return nil
 	}
 	sp := b.memSpace()
 	r := b.memRef(&args[0], sp, es, accessAtomic)
+	one := func(w *warp, win window, l int) (wrote bool) {
+		p := win.at(w.addr[l])
+		u, v := x.get(w, l), y.get(w, l)
+		var old uint64
+		if win.sp == spGlobal {
+			old = atomicUpdate(p, es, func(old uint64) uint64 { return f(old, u, v) })
+		} else {
+			old = readAt(p, es)
+			writeAt(p, es, f(old, u, v))
+		}
+		if !isRed {
+			dst.set(w, l, old)
+		}
+		return !cas || old == u&mask
+	}
 	return func(w *warp, m uint32) {
 		r.addrs(w, m)
 		for m != 0 {
@@ -52,19 +67,13 @@ func buildAtom(b *builder) exec {
 					return
 				}
 			}
-			for left := hit; left != 0; {
-				l := lane(&left)
-				p := win.at(w.addr[l])
-				u, v := x.get(w, l), y.get(w, l)
-				var old uint64
-				if win.sp == spGlobal {
-					old = atomicUpdate(p, es, func(old uint64) uint64 { return f(old, u, v) })
-				} else {
-					old = readAt(p, es)
-					writeAt(p, es, f(old, u, v))
+			if o := w.orderOf(win); o != nil && r.order.strong {
+				if o.atomic(w, r, win, hit, one); w.fault != nil {
+					return
 				}
-				if !isRed {
-					dst.set(w, l, old)
+			} else {
+				for left := hit; left != 0; {
+					one(w, win, lane(&left))
 				}
 			}
 			m &^= hit
@@ -72,9 +81,20 @@ func buildAtom(b *builder) exec {
 	}
 }
 
+// mask covers the bits of a type.
+func (t typ) mask() uint64 {
+	if t.size() < 8 {
+		return 1<<(8*t.size()) - 1
+	}
+	return math.MaxUint64
+}
+
 func (w *warp) observeAtomic(r *memRef, win window, m uint32) {
 	if w.blk.l.opts.Profile {
 		w.blk.count(r.num, win.sp, &w.addr, m, r.size)
+	}
+	if !w.inOrder(r, win, m) {
+		return
 	}
 	s := w.shadowOf(win.sp)
 	if s == nil {
@@ -122,10 +142,7 @@ func atomicUpdate(p unsafe.Pointer, size int, f func(uint64) uint64) uint64 {
 
 // atomOp gives the new value from the old one and the operands.
 func atomOp(s *stmt, t typ) func(old, x, y uint64) uint64 {
-	mask := uint64(1)<<(8*t.size()%64) - 1
-	if t.size() == 8 {
-		mask = math.MaxUint64
-	}
+	mask := t.mask()
 	signed := func(v uint64) int64 {
 		if t.size() == 4 {
 			return int64(int32(v))

@@ -90,6 +90,7 @@ func buildLd(b *builder) exec {
 	if b.strong() && n == 1 && t.size() >= 4 {
 		move = strongLoader(t, dst[0])
 	}
+	move = r.ordered(move)
 	return func(w *warp, m uint32) {
 		r.addrs(w, m)
 		for m != 0 {
@@ -285,6 +286,7 @@ func buildSt(b *builder) exec {
 	if b.strong() && n == 1 && es >= 4 {
 		move = strongStorer(es, src[0])
 	}
+	move = r.ordered(move)
 	return func(w *warp, m uint32) {
 		r.addrs(w, m)
 		for m != 0 {
@@ -345,7 +347,3 @@ func strongStorer(es int, s part) mover {
 		}
 	}
 }
-
-// buildFence orders nothing further: a block's accesses happen in program
-// order, and blocks meet only in atomic operations.
-func buildFence(b *builder) exec { return func(*warp, uint32) {} }

@@ -47,6 +47,7 @@ type Fault struct {
 	Addr   uint64
 	Detail string
 	// The other side of a race, or the copy that is in flight.
+	OtherBlock  [3]int
 	OtherThread [3]int
 	OtherLine   int
 	OtherSource string
@@ -68,7 +69,11 @@ func (f *Fault) Error() string {
 	fmt.Fprintf(&b, "; block (%d,%d,%d) thread (%d,%d,%d), %s",
 		f.Block[0], f.Block[1], f.Block[2], f.Thread[0], f.Thread[1], f.Thread[2], place(f.Line, f.Source, f.Inst))
 	if f.OtherInst != "" {
-		fmt.Fprintf(&b, "; against thread (%d,%d,%d), %s",
+		b.WriteString("; against ")
+		if f.OtherBlock != f.Block {
+			fmt.Fprintf(&b, "block (%d,%d,%d) ", f.OtherBlock[0], f.OtherBlock[1], f.OtherBlock[2])
+		}
+		fmt.Fprintf(&b, "thread (%d,%d,%d), %s",
 			f.OtherThread[0], f.OtherThread[1], f.OtherThread[2], place(f.OtherLine, f.OtherSource, f.OtherInst))
 	}
 	return b.String()
@@ -93,7 +98,7 @@ func (w *warp) fail(kind FaultKind, l int, format string, args ...any) *Fault {
 	f := &Fault{
 		Kind: kind, Kernel: w.k.name, Block: w.blk.idx, Thread: w.blk.thread(w.num*lanesPerWarp + l),
 		Line: s.line, Source: w.k.mod.source(s.loc), Inst: s.text,
-		Detail: fmt.Sprintf(format, args...), order: w.blk.order,
+		Detail: fmt.Sprintf(format, args...), order: w.blk.num,
 	}
 	if w.fault == nil {
 		w.fault = f
@@ -111,5 +116,6 @@ func (w *warp) failAt(kind FaultKind, l int, sp space, addr uint64, format strin
 // against names the other side of a fault.
 func (f *Fault) against(k *Kernel, thread [3]int, pc int32) {
 	s := k.code[pc].src
+	f.OtherBlock = f.Block
 	f.OtherThread, f.OtherLine, f.OtherSource, f.OtherInst = thread, s.line, k.mod.source(s.loc), s.text
 }

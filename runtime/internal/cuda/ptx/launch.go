@@ -23,7 +23,14 @@ const (
 	CheckGlobalRaces        // races on global memory between the threads of one block
 	CheckLocal              // reads of local memory before any write
 	CheckGlobalInit         // reads of bytes that Region.Init says were never written
-	CheckAll         = CheckShared | CheckGlobalRaces | CheckLocal | CheckGlobalInit
+	// CheckOrder: races on global memory between blocks, in kernels whose blocks
+	// can order their accesses: those with atomic operations, volatile and relaxed
+	// accesses.
+	CheckOrder
+	CheckAll = CheckShared | CheckGlobalRaces | CheckLocal | CheckGlobalInit | CheckOrder
+	// CheckBlocks is CheckOrder for all kernels, so also for those where any two
+	// blocks that meet on a byte, one of them writing, are a race.
+	CheckBlocks Checks = 1 << 7
 )
 
 // Config is the shape of a launch.
@@ -64,6 +71,13 @@ type launch struct {
 	mem     Memory
 	threads int
 	blocks  int
+	order   *gridOrder // nil: not checked
+}
+
+// index turns a block's number into blockIdx.
+func (l *launch) index(n int) [3]int {
+	g := l.cfg.Grid
+	return [3]int{n % g[0], n / g[0] % g[1], n / (g[0] * g[1])}
 }
 
 // Launch runs the kernel on a grid of blocks and waits for its end. params are
@@ -74,6 +88,9 @@ func (k *Kernel) Launch(ctx context.Context, cfg Config, params []byte, mem Memo
 	l := &launch{k: k, cfg: cfg, opts: opts, mem: mem}
 	if err := l.check(params); err != nil {
 		return Stats{}, fmt.Errorf("ptx: launch of %s: %w", k.name, err)
+	}
+	if l.blocks > 1 && (opts.Checks&CheckOrder != 0 && k.talks || opts.Checks&CheckBlocks != 0) {
+		l.order = &gridOrder{pages: map[uint64]*orderPage{}}
 	}
 	// Copied, and aligned for the widest load.
 	words := make([]uint64, (len(params)+15)/8)

@@ -41,6 +41,7 @@ type memRef struct {
 	off   uint64
 	size  int // bytes a lane moves; a power of two up to 16
 	write bool
+	order memOrder
 	num   int // among the kernel's memory instructions
 }
 
@@ -82,6 +83,8 @@ func (b *builder) memRef(o *operand, sp space, size int, acc accessKind) *memRef
 	switch r.sp {
 	case spGlobal, spGeneric:
 		b.k.ggran = min(b.k.ggran, size)
+		r.order = b.memOrder()
+		b.k.talks = b.k.talks || acc == accessAtomic || b.strong()
 	}
 	return r
 }
@@ -122,6 +125,7 @@ type window struct {
 	ptr  unsafe.Pointer // host address of device address base
 	base uint64
 	sp   space
+	ro   bool
 }
 
 func (v window) at(addr uint64) unsafe.Pointer { return unsafe.Add(v.ptr, addr-v.base) }
@@ -296,7 +300,7 @@ func (r *memRef) global(w *warp, m uint32) (window, uint32) {
 	if c.init != nil && !r.initialised(w, hit, c) {
 		return window{}, 0
 	}
-	return window{ptr: c.ptr, base: base, sp: spGlobal}, hit
+	return window{ptr: c.ptr, base: base, sp: spGlobal, ro: c.ro}, hit
 }
 
 // sort returns the lanes that are wholly inside the region, or records the

@@ -113,12 +113,13 @@ type Kernel struct {
 	mod    *Module
 	fn     *function
 	params []Param
-	bytes  int // of all parameters
-	shared int // static shared memory, bytes
-	dyn    int // alignment of dynamic shared memory; 0: none declared
-	local  int // bytes per thread
-	gran   int // smallest shared access, bytes: what races are tracked by
-	ggran  int // the same for global memory
+	bytes  int  // of all parameters
+	shared int  // static shared memory, bytes
+	dyn    int  // alignment of dynamic shared memory; 0: none declared
+	local  int  // bytes per thread
+	gran   int  // smallest shared access, bytes: what races are tracked by
+	ggran  int  // the same for global memory
+	talks  bool // it has atomic or other strong accesses to global memory, by which blocks may meet
 
 	code   []inst
 	file   int            // bytes of a warp's register file

@@ -10,6 +10,9 @@ func (w *warp) observe(r *memRef, win window, m uint32) {
 	if w.blk.l.opts.Profile {
 		w.blk.count(r.num, win.sp, &w.addr, m, r.size)
 	}
+	if !w.inOrder(r, win, m) {
+		return
+	}
 	s := w.shadowOf(win.sp)
 	if s == nil {
 		return
@@ -38,6 +41,9 @@ func (w *warp) shadowOf(sp space) *shadow {
 func (w *warp) observeStore(r *memRef, win window, m uint32, es int, src []part) {
 	if w.blk.l.opts.Profile {
 		w.blk.count(r.num, win.sp, &w.addr, m, r.size)
+	}
+	if !w.inOrder(r, win, m) {
+		return
 	}
 	s := w.shadowOf(win.sp)
 	if s == nil {

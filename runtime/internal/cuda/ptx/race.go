@@ -108,6 +108,7 @@ func (s *shadow) join(members []int, all bool) {
 
 // warpSync orders the lanes of a warp.
 func (b *blockRun) warpSync(warp int) {
+	b.order.warpSync(warp)
 	for _, s := range []*shadow{b.shadow, b.gshadow} {
 		if s != nil {
 			s.clock++

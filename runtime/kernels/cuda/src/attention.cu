@@ -317,11 +317,14 @@ template <int D, typename X> DEV void split(const Args<X>& a, int splits, int ro
       asm volatile("fence.acq_rel.gpu;" ::: "memory");
       asm volatile("atom.global.add.u32 %0,[%1],1;" : "=r"(n) : "l"(mine) : "memory");
       turn = n;
-      if (n == want - 1) *mine = 0;
+      if (n == want - 1) {
+        // Acquired by the thread that has read the counter; the barrier hands it on.
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        *mine = 0;
+      }
     }
-    SYNC();  // barrier: turn is known
+    SYNC();  // barrier: turn is known, and what the other blocks wrote
     if (turn != want - 1) return;
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
   }
   for (int i = tid; i < 16 * R::V; i += 128) {
     int f = it[2] + i / R::V, d = v0 + i % R::V;
