@@ -1,7 +1,7 @@
 package tokenizer
 
 import (
-	"fmt"
+	"encoding/json/jsontext"
 	"unicode/utf8"
 )
 
@@ -17,11 +17,11 @@ type bpe struct {
 	// byteLevel: words come as plain bytes, and the pieces are known by the
 	// bytes they stand for.
 	byteLevel bool
-	rawIDs    map[string]int32 // byteLevel: by bytes instead of characters
-	byteIDs   [256]int32       // byteLevel: of single bytes, -1 is none
+	rawIDs    *pieces    // byteLevel and ignoreMerges: by bytes instead of characters
+	byteIDs   [256]int32 // byteLevel: of single bytes, -1 is none
 
 	joins   *joins   // nil: unknown, or of no use
-	runeIDs *runeIDs // of pieces that are one character
+	runeIDs *runeIDs // of pieces that are one character; nil when byteLevel
 
 	unk          int32 // -1 is none: what is unknown is dropped
 	fuseUnk      bool
@@ -33,8 +33,8 @@ type bpe struct {
 
 // bpeConfig is the part of tokenizer.json's model that makes a bpe.
 type bpeConfig struct {
-	ids                             map[string]int32
-	merges                          [][2]string
+	ids                             *pieces
+	merges                          jsontext.Value // a list
 	unk                             *string
 	prefix, suffix                  string
 	fuseUnk, fallback, ignoreMerges bool
@@ -50,37 +50,16 @@ func newBPE(c *bpeConfig) (*bpe, error) {
 		fuseUnk: c.fuseUnk, ignoreMerges: c.ignoreMerges, prefix: c.prefix, suffix: c.suffix,
 	}
 	if c.unk != nil {
-		if id, ok := c.ids[*c.unk]; ok {
+		if id, ok := c.ids.get(*c.unk); ok {
 			m.unk = id
 		}
 	}
 	if c.fallback {
 		m.fallback = newByteFallback(m.vocabulary)
 	}
-	m.merges = newPairTable(len(c.merges))
-	var joined []byte
-	for rank, pair := range c.merges {
-		a, ok := c.ids[pair[0]]
-		b, ok2 := c.ids[pair[1]]
-		if !ok || !ok2 {
-			missing := pair[0]
-			if ok {
-				missing = pair[1]
-			}
-			return nil, fmt.Errorf("model.merges[%d]: %s is not in the vocabulary", rank, quote(missing))
-		}
-		if len(pair[1]) < len(c.prefix) {
-			return nil, fmt.Errorf("model.merges[%d]: %s is shorter than continuing_subword_prefix %s", rank, quote(pair[1]), quote(c.prefix))
-		}
-		joined = append(append(joined[:0], pair[0]...), pair[1][len(c.prefix):]...)
-		id, ok := c.ids[string(joined)]
-		if !ok {
-			return nil, fmt.Errorf("model.merges[%d]: the result %s is not in the vocabulary", rank, quote(string(joined)))
-		}
-		m.merges.put(a, b, uint32(rank), id)
+	if err := m.readMerges(c); err != nil {
+		return nil, err
 	}
-	m.runeIDs = newRuneIDs(c.ids)
-	m.joins = newJoins(c)
 	return m, nil
 }
 
@@ -90,19 +69,19 @@ func (m *bpe) useBytes() bool {
 	if m.prefix != "" || m.suffix != "" || m.fallback != nil {
 		return false
 	}
-	m.byteLevel, m.joins = true, nil
+	m.byteLevel = true
 	for b := range m.byteIDs {
 		m.byteIDs[b] = -1
-		if id, ok := m.ids[string(byteToRune[b])]; ok {
+		if id, ok := m.ids.get(string(byteToRune[b])); ok {
 			m.byteIDs[b] = id
 		}
 	}
 	if m.ignoreMerges {
-		m.rawIDs = make(map[string]int32, len(m.ids))
+		m.rawIDs = newPieces(m.ids.len())
 		var buf []byte
-		for s, id := range m.ids {
+		for i, s := range m.ids.texts {
 			if b, ok := byteLevelBytes(buf[:0], s); ok {
-				m.rawIDs[string(b)] = id
+				m.rawIDs.add(b, m.ids.ids[i])
 				buf = b
 			}
 		}
@@ -110,12 +89,18 @@ func (m *bpe) useBytes() bool {
 	return true
 }
 
+// useCharacters makes what a model needs that takes words as characters.
+func (m *bpe) useCharacters() {
+	m.runeIDs = newRuneIDs(m.ids)
+	m.joins = newJoins(m)
+}
+
 // setSpecial keeps the special tokens that can come out of an encoding: by a
 // merge, or as a whole word.
 func (m *bpe) setSpecial(special map[string]bool) {
 	var all specials
 	all.restrict(special, m.vocabulary)
-	if m.ignoreMerges {
+	if m.ignoreMerges || len(all) == 0 {
 		m.specials = all
 		return
 	}
@@ -177,8 +162,7 @@ func (m *bpe) whole(word string) (int32, bool) {
 	if m.byteLevel {
 		ids = m.rawIDs
 	}
-	id, ok := ids[word]
-	return id, ok
+	return ids.get(word)
 }
 
 // bytes sets st.ids to the ids of the word's bytes.
@@ -226,7 +210,7 @@ func (m *bpe) characters(st *scratch, word string) {
 		if last && m.suffix != "" {
 			c += m.suffix
 		}
-		if id, ok := m.ids[c]; ok {
+		if id, ok := m.ids.get(c); ok {
 			if pending {
 				st.ids = append(st.ids, m.unk)
 				pending = false

@@ -8,12 +8,13 @@ type runeIDs struct {
 	rest map[rune]int32
 }
 
-func newRuneIDs(ids map[string]int32) *runeIDs {
+func newRuneIDs(ids *pieces) *runeIDs {
 	t := &runeIDs{rest: map[rune]int32{}}
 	for r := range t.low {
 		t.low[r] = -1
 	}
-	for s, id := range ids {
+	for i, s := range ids.texts {
+		id := ids.ids[i]
 		if r, n := utf8.DecodeRuneInString(s); n != len(s) || n == 0 {
 			continue
 		} else if int(r) < len(t.low) {
@@ -42,19 +43,24 @@ func (t *runeIDs) get(r rune) int32 {
 // with this it is cut into words that are short and can be remembered.
 type joins struct{ pairs *pairTable }
 
-func newJoins(c *bpeConfig) *joins {
-	if c.prefix != "" || c.suffix != "" || c.ignoreMerges {
+func newJoins(m *bpe) *joins {
+	if m.prefix != "" || m.suffix != "" || m.ignoreMerges {
 		return nil
 	}
 	j := &joins{newPairTable(1 << 14)}
 	n := 0
-	for _, pair := range c.merges {
-		if c.unk != nil && (pair[0] == *c.unk || pair[1] == *c.unk) ||
-			c.fallback && (isByteToken(pair[0]) || isByteToken(pair[1])) {
+	for _, slot := range m.merges.slots {
+		if slot.rank == noRank {
+			continue
+		}
+		left, right := slot.pair()
+		first, _ := m.token(left)
+		second, _ := m.token(right)
+		if left == m.unk || right == m.unk || m.fallback != nil && (isByteToken(first) || isByteToken(second)) {
 			return nil // these pieces stand for other characters than they show
 		}
-		l, _ := utf8.DecodeLastRuneInString(pair[0])
-		r, _ := utf8.DecodeRuneInString(pair[1])
+		l, _ := utf8.DecodeLastRuneInString(first)
+		r, _ := utf8.DecodeRuneInString(second)
 		if rank, _ := j.pairs.get(l, r); rank != noRank {
 			continue
 		}

@@ -17,6 +17,9 @@ type pairSlot struct {
 
 const noRank = math.MaxUint32
 
+// pair is the two ids that a slot joins.
+func (s pairSlot) pair() (a, b int32) { return int32(s.key >> 32), int32(uint32(s.key)) }
+
 func newPairTable(n int) *pairTable {
 	size := 16
 	for size < 2*n {
@@ -63,7 +66,8 @@ func (t *pairTable) grown() *pairTable {
 	g := newPairTable(len(t.slots))
 	for _, s := range t.slots {
 		if s.rank != noRank {
-			g.put(int32(s.key>>32), int32(uint32(s.key)), s.rank, s.id)
+			a, b := s.pair()
+			g.put(a, b, s.rank, s.id)
 		}
 	}
 	return g

@@ -50,11 +50,12 @@ func LoadFS(fsys fs.FS, name, path string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("reading tokenizer %s: %w", path, err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := data.ReadFrom(io.LimitReader(f, maxFile)); err != nil {
 		return nil, fmt.Errorf("reading tokenizer %s: %w", path, err)
 	}
-	return New(data, path)
+	return New(data.Bytes(), path)
 }
 
 // New reads the content of a tokenizer.json; name is the file's in errors.
@@ -227,13 +228,15 @@ func (f *file) build() (*Tokenizer, error) {
 // nothing looks at them between pre-tokenizer and model.
 func (t *Tokenizer) useBytes() {
 	m, ok := t.model.(*bpe)
-	if !ok || len(t.pre) == 0 {
+	if !ok {
 		return
 	}
-	last := len(t.pre) - 1
-	b, ok := t.pre[last].(byteLevelPre)
-	if ok && m.useBytes() {
-		b.raw = true
-		t.pre[last] = b
+	if last := len(t.pre) - 1; last >= 0 {
+		if b, ok := t.pre[last].(byteLevelPre); ok && m.useBytes() {
+			b.raw = true
+			t.pre[last] = b
+			return
+		}
 	}
+	m.useCharacters()
 }

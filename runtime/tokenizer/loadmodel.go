@@ -1,22 +1,20 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json/jsontext"
-	"encoding/json/v2"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
-// modelConfig is the file's model. Its vocabulary and merges are read piece by
-// piece, the rest as one object.
+// modelConfig is the file's model. Its vocabulary is read piece by piece, the
+// rest as one object.
 type modelConfig struct {
 	fields map[string]jsontext.Value
-	ids    map[string]int32 // of a vocabulary that is an object
-	pieces []string         // of one that is a list of pieces with scores
+	ids    *pieces  // of a vocabulary that is an object
+	pieces []string // of one that is a list of pieces with scores
 	scores []float64
-	merges [][2]string
-	has    map[string]bool // vocab, merges
+	merges jsontext.Value // a list, whose elements are not yet checked
+	has    map[string]bool
 }
 
 func readModel(dec *jsontext.Decoder) (*modelConfig, error) {
@@ -39,21 +37,20 @@ func readModel(dec *jsontext.Decoder) (*modelConfig, error) {
 			return nil, fmt.Errorf("model.%s: given twice", key)
 		}
 		c.has[key] = true
-		switch kind := dec.PeekKind(); {
+		kind := dec.PeekKind()
+		v, err := dec.ReadValue()
+		switch {
+		case err != nil:
+			return nil, jsonError(err)
 		case key == "vocab" && kind == '{':
-			err = c.readVocab(dec)
+			err = c.readVocab(v)
 		case key == "vocab" && kind == '[':
-			err = c.readScores(dec)
+			err = c.readScores(v)
 		case key == "merges" && kind == '[':
-			err = c.readMerges(dec)
+			c.merges = v.Clone()
+		case key == "vocab" || key == "merges":
+			err = fmt.Errorf("model.%s: got %s", key, kindName(v))
 		default:
-			var v jsontext.Value
-			if v, err = dec.ReadValue(); err != nil {
-				return nil, jsonError(err)
-			}
-			if key == "vocab" || key == "merges" {
-				return nil, fmt.Errorf("model.%s: got %s", key, kindName(v))
-			}
 			c.fields[key] = v.Clone()
 		}
 		if err != nil {
@@ -64,87 +61,42 @@ func readModel(dec *jsontext.Decoder) (*modelConfig, error) {
 	return c, err
 }
 
-func (c *modelConfig) readVocab(dec *jsontext.Decoder) error {
-	dec.ReadToken()
-	c.ids = map[string]int32{}
-	for dec.PeekKind() != '}' {
-		tok, err := dec.ReadToken()
-		if err != nil {
-			return jsonError(err)
-		}
-		piece := tok.String()
-		v, err := dec.ReadValue()
-		if err != nil {
-			return jsonError(err)
-		}
-		id, err := strconv.ParseInt(string(v), 10, 64)
+func (c *modelConfig) readVocab(v jsontext.Value) error {
+	c.ids = newPieces(bytes.Count(v, []byte{'"'}) / 2)
+	w := walk{b: v}
+	w.enter()
+	for w.next() != '}' {
+		piece := w.str()
+		w.next()
+		at := w.i
+		id, ok := w.id()
 		switch {
-		case err != nil:
-			return fmt.Errorf("model.vocab[%s]: want an id, got %s", quote(piece), quote(string(v)))
+		case !ok:
+			return fmt.Errorf("model.vocab[%s]: want an id, got %s", quote(string(piece)), quote(string(v[at:w.i])))
 		case id < 0 || id > maxID:
-			return fmt.Errorf("model.vocab[%s]: id %d is not between 0 and %d", quote(piece), id, maxID)
+			return fmt.Errorf("model.vocab[%s]: id %d is not between 0 and %d", quote(string(piece)), id, maxID)
 		}
-		if old, ok := c.ids[piece]; ok && old != int32(id) {
-			return fmt.Errorf("model.vocab[%s]: given twice, with the ids %d and %d", quote(piece), old, id)
+		if old, known := c.ids.add(piece, int32(id)); known && old != int32(id) {
+			return fmt.Errorf("model.vocab[%s]: given twice, with the ids %d and %d", quote(string(piece)), old, id)
 		}
-		c.ids[piece] = int32(id)
 	}
-	_, err := dec.ReadToken()
-	return err
+	return nil
 }
 
-func (c *modelConfig) readScores(dec *jsontext.Decoder) error {
-	dec.ReadToken()
-	for dec.PeekKind() != ']' {
-		v, err := dec.ReadValue()
-		if err != nil {
-			return jsonError(err)
+func (c *modelConfig) readScores(v jsontext.Value) error {
+	var arena textArena
+	w := walk{b: v}
+	w.enter()
+	for w.next() != ']' {
+		at := w.i
+		piece, score, ok := w.scored()
+		if !ok {
+			w.i = at
+			return fmt.Errorf("model.vocab[%d]: want [piece, score], got %s", len(c.pieces), quote(string(w.value())))
 		}
-		var pair [2]jsontext.Value
-		var piece string
-		var score float64
-		if json.Unmarshal(v, &pair) != nil || json.Unmarshal(pair[0], &piece) != nil || json.Unmarshal(pair[1], &score) != nil {
-			return fmt.Errorf("model.vocab[%d]: want [piece, score], got %s", len(c.pieces), quote(string(v)))
-		}
-		c.pieces, c.scores = append(c.pieces, piece), append(c.scores, score)
+		c.pieces, c.scores = append(c.pieces, arena.keep(piece)), append(c.scores, score)
 	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// readMerges reads merges written as "a b" or as ["a", "b"].
-func (c *modelConfig) readMerges(dec *jsontext.Decoder) error {
-	dec.ReadToken()
-	for n := 0; dec.PeekKind() != ']'; n++ {
-		var pair [2]string
-		switch dec.PeekKind() {
-		case '"':
-			tok, err := dec.ReadToken()
-			if err != nil {
-				return jsonError(err)
-			}
-			s := tok.String()
-			if strings.HasPrefix(s, "#version") {
-				continue
-			}
-			a, b, ok := strings.Cut(s, " ")
-			if !ok || strings.Contains(b, " ") {
-				return fmt.Errorf("model.merges[%d]: %s is not two pieces with a space between", n, quote(s))
-			}
-			pair = [2]string{a, b}
-		default:
-			v, err := dec.ReadValue()
-			if err != nil {
-				return jsonError(err)
-			}
-			if v.Kind() != '[' || json.Unmarshal(v, &pair) != nil {
-				return fmt.Errorf("model.merges[%d]: want two pieces, got %s", n, quote(string(v)))
-			}
-		}
-		c.merges = append(c.merges, pair)
-	}
-	_, err := dec.ReadToken()
-	return err
+	return nil
 }
 
 // kind is the model's type; old files do not say it.
@@ -183,7 +135,7 @@ func (c *modelConfig) build() (model, error) {
 		return c.bpe(o)
 	}
 	unk := o.str("unk_token", "[UNK]")
-	id, ok := c.ids[unk]
+	id, ok := c.ids.get(unk)
 	if !ok {
 		o.fail("unk_token", "%s is not in the vocabulary", quote(unk))
 	}

@@ -33,7 +33,7 @@ type scratch struct {
 
 // vocabulary is a model's mapping between pieces and ids.
 type vocabulary struct {
-	ids     map[string]int32
+	ids     *pieces
 	tokens  []string         // by id; where ids are sparse, rest holds them
 	rest    map[int32]string // nil unless sparse
 	highest int32
@@ -41,17 +41,24 @@ type vocabulary struct {
 
 // newVocabulary inverts ids, which are not negative. Two pieces with one id are
 // an error.
-func newVocabulary(ids map[string]int32) (*vocabulary, error) {
+func newVocabulary(ids *pieces) (*vocabulary, error) {
 	v := &vocabulary{ids: ids, highest: -1}
-	for _, id := range ids {
+	inOrder := true
+	for i, id := range ids.ids {
 		v.highest = max(v.highest, id)
+		inOrder = inOrder && int(id) == i
+	}
+	if inOrder {
+		v.tokens = ids.texts
+		return v, nil
 	}
 	twice := func(a, b string, id int32) error {
 		return fmt.Errorf("model.vocab: %s and %s have the same id %d", quote(min(a, b)), quote(max(a, b)), id)
 	}
-	if int(v.highest) > 8*len(ids)+1<<16 {
-		v.rest = make(map[int32]string, len(ids))
-		for s, id := range ids {
+	if int(v.highest) > 8*ids.len()+1<<16 {
+		v.rest = make(map[int32]string, ids.len())
+		for i, s := range ids.texts {
+			id := ids.ids[i]
 			if other, ok := v.rest[id]; ok {
 				return nil, twice(s, other, id)
 			}
@@ -61,7 +68,8 @@ func newVocabulary(ids map[string]int32) (*vocabulary, error) {
 	}
 	v.tokens = make([]string, v.highest+1)
 	seen := make([]bool, v.highest+1)
-	for s, id := range ids {
+	for i, s := range ids.texts {
+		id := ids.ids[i]
 		if seen[id] {
 			return nil, twice(s, v.tokens[id], id)
 		}
@@ -71,8 +79,7 @@ func newVocabulary(ids map[string]int32) (*vocabulary, error) {
 }
 
 func (v *vocabulary) tokenID(s string) (int32, bool) {
-	id, ok := v.ids[s]
-	return id, ok
+	return v.ids.get(s)
 }
 
 func (v *vocabulary) token(id int32) (string, bool) {
@@ -85,13 +92,13 @@ func (v *vocabulary) token(id int32) (string, bool) {
 	}
 	s := v.tokens[id]
 	if s == "" { // a hole, unless the empty string is a piece
-		at, ok := v.ids[""]
+		at, ok := v.ids.get("")
 		return "", ok && at == id
 	}
 	return s, true
 }
 
-func (v *vocabulary) size() int    { return len(v.ids) }
+func (v *vocabulary) size() int    { return v.ids.len() }
 func (v *vocabulary) maxID() int32 { return v.highest }
 
 // specials is embedded by models to know which of their pieces are special
@@ -101,7 +108,7 @@ type specials map[int32]bool
 // restrict keeps of special what the vocabulary has as well.
 func (s *specials) restrict(special map[string]bool, v *vocabulary) {
 	for c := range special {
-		if id, ok := v.ids[c]; ok {
+		if id, ok := v.ids.get(c); ok {
 			if *s == nil {
 				*s = specials{}
 			}
@@ -126,7 +133,7 @@ func newByteFallback(v *vocabulary) *byteFallback {
 	f := new(byteFallback)
 	for b := range f {
 		f[b] = -1
-		if id, ok := v.ids["<0x"+string(hex[b>>4])+string(hex[b&15])+">"]; ok {
+		if id, ok := v.ids.get("<0x" + string(hex[b>>4]) + string(hex[b&15]) + ">"); ok {
 			f[b] = id
 		}
 	}

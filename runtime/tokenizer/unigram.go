@@ -28,12 +28,12 @@ type bestPath struct {
 	id    int32
 }
 
-func newUnigram(pieces []string, scores []float64, unk int32, fallback bool) (*unigram, error) {
-	m := &unigram{pieces: pieces, scores: scores, trie: newByteTrie(), unk: unk}
-	ids := make(map[string]int32, len(pieces))
+func newUnigram(list []string, scores []float64, unk int32, fallback bool) (*unigram, error) {
+	m := &unigram{pieces: list, scores: scores, trie: newByteTrie(), unk: unk}
+	ids := newPieces(len(list))
 	lowest := math.Inf(1)
-	for i, p := range pieces {
-		ids[p] = int32(i)
+	for i, p := range list {
+		ids.set(p, int32(i))
 		if p != "" {
 			m.trie.insert(p, int32(i))
 		}
@@ -123,7 +123,7 @@ func (m *unigram) addReversed(dst []int32, s string, id int32, hidden specials) 
 		return append(dst, id)
 	}
 	// As in the reference, an unknown stretch is looked up once more.
-	if id, ok := m.ids[s]; ok && !hidden[id] {
+	if id, ok := m.ids.get(s); ok && !hidden[id] {
 		return append(dst, id)
 	}
 	if m.fallback != nil {

@@ -22,7 +22,8 @@ func newWordPiece(v *vocabulary, unk int32, prefix string, maxChars int) *wordPi
 		vocabulary: v, unk: unk, maxChars: maxChars,
 		first: newByteTrie(), more: newByteTrie(),
 	}
-	for s, id := range v.ids {
+	for i, s := range v.ids.texts {
+		id := v.ids.ids[i]
 		if s != "" {
 			m.first.insert(s, id)
 		}
@@ -61,7 +62,7 @@ type wordLevel struct {
 func (m *wordLevel) setSpecial(special map[string]bool) { m.restrict(special, m.vocabulary) }
 
 func (m *wordLevel) encode(_ *scratch, dst []int32, word string, plain bool) []int32 {
-	if id, ok := m.ids[word]; ok && !m.hidden(plain)[id] {
+	if id, ok := m.ids.get(word); ok && !m.hidden(plain)[id] {
 		return append(dst, id)
 	}
 	return append(dst, m.unk)
