@@ -16,7 +16,7 @@ ARGS    ?=
 # Flags for `make test`, for instance: make test TESTFLAGS=-v
 TESTFLAGS ?=
 
-.PHONY: build serve test faults test-race test-purego test-clients lint bench fuzz ptx clean
+.PHONY: build serve test faults test-race test-purego test-clients lint bench bench-compare fuzz ptx clean
 
 build:
 	$(ENV) go build -trimpath -ldflags '$(LDFLAGS)' -o bin/infer ./cmd/infer
@@ -61,6 +61,10 @@ lint:
 
 bench:
 	$(ENV) go test -run '^$$' -bench . -benchtime 1s ./runtime/kernels/... ./runtime/tokenizer/... ./runtime/engine/...
+
+# The tables of docs/performance.md: against llama.cpp, an hour or so of an idle machine.
+bench-compare: build
+	scripts/bench/bench-compare.sh
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME ?= 20s
