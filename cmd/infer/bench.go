@@ -27,7 +27,11 @@ func newBench() *cobra.Command {
 
 Each prefill size is a prompt of that many random ids and one token of answer;
 each batch size is that many sequences that decode together. The prefix cache is
-off. Rates are tokens a second: minimum, median and maximum over the rounds.`,
+off. Rates are tokens a second: minimum, median and maximum over the rounds.
+
+A model that is on the CPU alone is also held against what this machine gives,
+measured first: the share of memory's read bandwidth that weights and K/V take, or
+of the multiply-adds that the processor's units can do, whichever is higher.`,
 		Example: "  infer bench ./my-model --prefill 128,512 --decode 128 --batch 1,8 --rounds 5",
 		Args:    argsAtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +70,8 @@ type benchEntry struct {
 	Min    float64   `json:"min"`
 	Median float64   `json:"median"`
 	Max    float64   `json:"max"`
+	Share  float64   `json:"share,omitempty"` // of the median
+	Of     string    `json:"of,omitempty"`
 }
 
 // check refuses what no model can do, before one is loaded.
@@ -120,7 +126,13 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 		return err
 	}
 	out := benchOutput{Model: sess.source.name, Parameters: sess.parameters, Devices: sess.where(), Load: ms(sess.loadTime)}
-	measure := func(test string, tokens int, once func() (time.Duration, error)) error {
+	roof, err := sess.roofline()
+	if err != nil {
+		return err
+	}
+	// tokens are made by steps of rows tokens of seqs sequences, each with context
+	// tokens behind it in the middle of the test.
+	measure := func(test string, tokens, rows, seqs, context int, once func() (time.Duration, error)) error {
 		e := benchEntry{Test: test, Tokens: tokens}
 		for round := range o.rounds + 1 {
 			d, err := once()
@@ -132,11 +144,14 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 			}
 		}
 		e.Min, e.Median, e.Max = spread(e.Rounds)
+		if roof != nil {
+			e.Share, e.Of = roof.share(e.Median/float64(rows), rows, seqs, context)
+		}
 		out.Results = append(out.Results, e)
 		return nil
 	}
 	for _, n := range o.prefill {
-		if err := measure("prefill"+strconv.Itoa(n), n, func() (time.Duration, error) {
+		if err := measure("prefill"+strconv.Itoa(n), n, n, 1, 0, func() (time.Duration, error) {
 			r, err := sess.benchOne(ctx, n, 1)
 			return r.Times.FirstToken.Sub(r.Times.Started), err
 		}); err != nil {
@@ -145,7 +160,7 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 	}
 	for _, b := range o.batch {
 		test := fmt.Sprintf("decode%dx%d", o.decode, b)
-		if err := measure(test, b*(o.decode-1), func() (time.Duration, error) {
+		if err := measure(test, b*(o.decode-1), b, b, benchPrompt+o.decode/2, func() (time.Duration, error) {
 			return sess.benchBatch(ctx, b, o.decode)
 		}); err != nil {
 			return err
@@ -158,7 +173,11 @@ func bench(cmd *cobra.Command, model string, compute *computeFlags, o *benchOpti
 	fmt.Fprintf(cmd.OutOrStdout(), "%s, %d parameters, on %s\ntokens a second, %d rounds:\n", out.Model, out.Parameters, out.Devices, o.rounds)
 	fmt.Fprintf(w, "test\tmin\tmedian\tmax\t\n")
 	for _, e := range out.Results {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", e.Test, e.Min, e.Median, e.Max)
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t", e.Test, e.Min, e.Median, e.Max)
+		if e.Of != "" {
+			fmt.Fprintf(w, "%.0f %%\t of %s", 100*e.Share, e.Of)
+		}
+		fmt.Fprintln(w)
 	}
 	return w.Flush()
 }

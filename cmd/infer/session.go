@@ -35,6 +35,7 @@ type session struct {
 	template   *chattemplate.Set    // nil when the folder has none
 	format     kernels.Format       // of the weights
 	plan       devicemap.Plan
+	input      devicemap.Input // that the plan comes of
 	devices    *devices
 	checkpoint *loader.Checkpoint
 	router     *transfer.Router // nil: no GPUs
@@ -110,7 +111,7 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 		}
 	}()
 	r := &request{model: m, sizes: engine.NewSizer(m, ck), flags: *f, whatIf: s.devices.whatIf(f)}
-	if s.plan, _, err = r.plan(); err != nil {
+	if s.plan, s.input, err = r.plan(); err != nil {
 		return nil, r.explain(err)
 	}
 	if r.leavesGPUs(s.plan) {

@@ -64,3 +64,17 @@ type Resident struct {
 	Memory tensor.Tensor
 	Sent   Digest
 }
+
+// Roofline is a Backend that can measure the most that its device gives.
+type Roofline interface {
+	// Peak takes some tenths of a second, of a device that does nothing else;
+	// f is the format of the weights.
+	Peak(f Format) (Peak, error)
+}
+
+// Peak is the most that a device gives to products with weights of one format.
+type Peak struct {
+	Read float64 // bytes a second from memory
+	MACs float64 // multiply-adds a second
+	Unit string  // what does these, for people
+}

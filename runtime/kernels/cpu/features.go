@@ -18,10 +18,11 @@ type path struct {
 	vec      *vecSet
 	quant    *quantSet
 	pack     *packSet
+	units    *units
 }
 
 // purego is there on every machine.
-var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo, pack: &packGo}
+var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo, pack: &packGo, units: &unitsGo}
 
 // choose finds the path by name, or the best one there is.
 func choose(force string) (*path, error) {

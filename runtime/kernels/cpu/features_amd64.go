@@ -10,14 +10,14 @@ func paths() []path {
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
 		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL) {
 			if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
-				ps = append(ps, path{name: "avx512vnni", features: "avx512f+vnni+fma+f16c", mm: mmAVX512VNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2})
+				ps = append(ps, path{name: "avx512vnni", features: "avx512f+vnni+fma+f16c", mm: mmAVX512VNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512VNNI})
 			}
-			ps = append(ps, path{name: "avx512", features: "avx512f+fma+f16c", mm: mmAVX512(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2})
+			ps = append(ps, path{name: "avx512", features: "avx512f+fma+f16c", mm: mmAVX512(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512})
 		}
 		if cpuid.CPU.Supports(cpuid.AVXVNNI) {
-			ps = append(ps, path{name: "avxvnni", features: "avx2+vnni+fma+f16c", mm: mmAVXVNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2})
+			ps = append(ps, path{name: "avxvnni", features: "avx2+vnni+fma+f16c", mm: mmAVXVNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVXVNNI})
 		}
-		ps = append(ps, path{name: "avx2", features: "avx2+fma+f16c", mm: mmAVX2(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2})
+		ps = append(ps, path{name: "avx2", features: "avx2+fma+f16c", mm: mmAVX2(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX2})
 	}
 	return append(ps, purego)
 }
