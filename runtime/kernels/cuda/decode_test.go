@@ -29,50 +29,6 @@ func openTiny(t testing.TB) *loader.Checkpoint {
 	return ck
 }
 
-// wide is a model whose weights are what a step reads, as they are in models of
-// use: two layers, and random values.
-func wide(t testing.TB, hidden int) *loader.Checkpoint {
-	t.Helper()
-	const vocab, kv, dim = 512, 2, 64
-	inter, heads := 11*hidden/4, hidden/dim
-	b := modelstest.FromGolden(t, "llama")
-	for k, v := range map[string]any{
-		"hidden_size": hidden, "intermediate_size": inter, "vocab_size": vocab, "num_hidden_layers": 2,
-		"num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": dim, "max_position_embeddings": 4096,
-	} {
-		b.Config[k] = v
-	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	clear(b.Tensors)
-	put := func(name string, scale float64, shape ...int) {
-		n := 1
-		for _, d := range shape {
-			n *= d
-		}
-		var data []byte
-		for range n {
-			data = binary.LittleEndian.AppendUint16(data, tensor.F32ToBF16(float32(rng.NormFloat64()*scale+1-min(1, 1e3*scale))))
-		}
-		b.Tensors[name] = modelstest.Blob{DType: tensor.BF16, Shape: shape, Data: data}
-	}
-	put("model.embed_tokens.weight", 0.5, vocab, hidden)
-	put("lm_head.weight", 0.1, vocab, hidden)
-	put("model.norm.weight", 0, hidden)
-	for l := range 2 {
-		at := fmt.Sprintf("model.layers.%d.", l)
-		put(at+"input_layernorm.weight", 0, hidden)
-		put(at+"post_attention_layernorm.weight", 0, hidden)
-		put(at+"self_attn.q_proj.weight", 0.05, heads*dim, hidden)
-		put(at+"self_attn.k_proj.weight", 0.05, kv*dim, hidden)
-		put(at+"self_attn.v_proj.weight", 0.05, kv*dim, hidden)
-		put(at+"self_attn.o_proj.weight", 0.05, hidden, heads*dim)
-		put(at+"mlp.gate_proj.weight", 0.05, inter, hidden)
-		put(at+"mlp.up_proj.weight", 0.05, inter, hidden)
-		put(at+"mlp.down_proj.weight", 0.05, hidden, inter)
-	}
-	return b.Open(t)
-}
-
 // work is what a machine's first device did since another time.
 func work(m *sim.Machine, before sim.Stats) (d sim.DeviceStats, global int64) {
 	now := m.Stats()
@@ -121,7 +77,7 @@ func TestDecodeIsCounted(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %v %d sequences", c.p, c.f, c.seqs), func(t *testing.T) {
 			s := open(t, Options{Precision: c.p})
 			b := must(s.Backend(0))
-			r := modelstest.New(t, wide(t, c.hidden), b, modelstest.Options{Format: c.f, MaxTokens: 300, Positions: 512, Blocks: 160})
+			r := modelstest.New(t, modelstest.Wide(t, c.hidden), b, modelstest.Options{Format: c.f, MaxTokens: 300, Positions: 512, Blocks: 160})
 			var runs []modelstest.Run
 			rng := rand.New(rand.NewPCG(2, 2))
 			for range c.seqs {
