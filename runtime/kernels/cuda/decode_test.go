@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
