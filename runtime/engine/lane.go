@@ -28,7 +28,7 @@ type lane struct {
 	delivery delivery
 
 	raw    []byte    // host copy of Runner.out
-	logits []float32 // [MaxLogits × VocabSize]
+	logits []float32 // the same as floats, for as many rows as were wanted so far
 	ids    []byte    // host copy of Runner.largest
 	choice []int32
 
@@ -69,9 +69,6 @@ func (r *Runner) openLanes(c RunnerConfig) error {
 			l.ops = append(l.ops, ops)
 		}
 		if !c.sizesOnly {
-			n := r.plan.MaxLogits * r.model.VocabSize
-			l.logits = make([]float32, n)
-			l.raw = bytesOf(l.logits)
 			l.ids, l.choice = make([]byte, 4*r.plan.MaxLogits), make([]int32, r.plan.MaxLogits)
 		}
 	}
@@ -168,6 +165,7 @@ func (r *Runner) queue(ctx context.Context, l *lane) error {
 	switch {
 	case n == 0:
 	case l.whole:
+		l.grow(n*r.model.VocabSize, r.plan.MaxLogits*r.model.VocabSize)
 		r.fetch(l, last, l.raw[:4*n*r.model.VocabSize], r.out.Rows(0, n))
 	default:
 		l.ops[last].Argmax(r.largest.Rows(0, n), r.out.Rows(0, n))
@@ -175,6 +173,15 @@ func (r *Runner) queue(ctx context.Context, l *lane) error {
 	}
 	r.pass(l, last)
 	return nil
+}
+
+// grow makes room for n logits, of at most so many. Most steps want a row or
+// none, and the largest would be 64 MB that Go now and then has to clear.
+func (l *lane) grow(n, most int) {
+	if n > len(l.logits) {
+		l.logits = make([]float32, min(max(n, 2*len(l.logits)), most))
+		l.raw = bytesOf(l.logits)
+	}
 }
 
 // pass gives the turn of stage i to the step behind: its work, and the copy of
