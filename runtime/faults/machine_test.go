@@ -17,9 +17,10 @@ import (
 	"infer/runtime/transfer"
 )
 
-// open opens a simulated machine as production does. close ends it.
-func open(spec sim.Spec) (sys *cuda.System, machine *sim.Machine, end func(), err error) {
-	machine, err = sim.New(spec, sim.Options{Seed: 1})
+// open opens a simulated machine as production does; the seed picks the order of
+// its work and where faults strike. end ends it.
+func open(spec sim.Spec, seed uint64) (sys *cuda.System, machine *sim.Machine, end func(), err error) {
+	machine, err = sim.New(spec, sim.Options{Seed: 1 + seed, Workers: 1})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -40,7 +41,7 @@ func needSim(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, end, err := open(spec)
+	_, _, end, err := open(spec, 0)
 	if errors.Is(err, cuda.ErrNoDriver) {
 		t.Skipf("simulated GPUs need cgo and the build tag cuda: %v", err)
 	}
@@ -53,7 +54,7 @@ func needSim(t testing.TB) {
 // spawn probes on a machine of its own, as a child process does.
 func spawn(spec sim.Spec, patience time.Duration) transfer.Spawn {
 	return func(ctx context.Context, pairs []transfer.Pair, emit func([]byte)) error {
-		sys, machine, end, err := open(spec)
+		sys, machine, end, err := open(spec, 0)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (f lines) Write(p []byte) (int, error) {
 // survey finds out about a machine's links.
 func survey(t testing.TB, spec sim.Spec, patience time.Duration) transfer.Survey {
 	t.Helper()
-	sys, _, end, err := open(spec)
+	sys, _, end, err := open(spec, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

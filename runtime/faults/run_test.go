@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"infer/models"
 	"infer/runtime/arch"
 	"infer/runtime/device"
 	"infer/runtime/devicemap"
@@ -18,7 +17,6 @@ import (
 	"infer/runtime/internal/cuda/sim"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
-	"infer/runtime/loader"
 	"infer/runtime/transfer"
 )
 
@@ -43,9 +41,13 @@ type setup struct {
 	verify  transfer.Verify // of copies and weights
 	probe   bool            // else every link that the driver offers is used as if it had passed
 	inject  func(m *sim.Machine)
+	seed    uint64        // of the machine
 	timeout time.Duration // of a step; 0: stepTimeout
 	scrub   bool          // the weights have been looked at before the first request
 }
+
+// layers of the model: one for each GPU, one for the CPU.
+func (s setup) layers() int { return len(s.spec.Devices) + 1 }
 
 // outcome of a setup.
 type outcome struct {
@@ -82,10 +84,10 @@ func run(t testing.TB, s setup) (out outcome) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, ck := openModel(t)
+	m, ck := openModel(t, s.layers())
 	defer ck.Close()
 
-	sys, machine, end, err := open(s.spec)
+	sys, machine, end, err := open(s.spec, s.seed)
 	if err != nil {
 		out.err = err
 		return out
@@ -101,7 +103,7 @@ func run(t testing.TB, s setup) (out outcome) {
 	}
 	known := v.Survey(ctx)
 	if s.probe {
-		if sys, machine, end, err = open(s.spec); err != nil {
+		if sys, machine, end, err = open(s.spec, s.seed); err != nil {
 			out.err = err
 			return out
 		}
@@ -124,7 +126,7 @@ func run(t testing.TB, s setup) (out outcome) {
 		Plan: func(gone []device.ID) (devicemap.Plan, []kernels.Backend, error) {
 			var backends []kernels.Backend
 			for i, info := range infos {
-				if slices.Contains(gone, info.ID) || arch.Lookup(info.GPU.Capability).Image == arch.NoImage || len(backends) == layers-1 {
+				if slices.Contains(gone, info.ID) || arch.Lookup(info.GPU.Capability).Image == arch.NoImage {
 					continue
 				}
 				b, err := sys.Backend(i)
@@ -137,7 +139,7 @@ func run(t testing.TB, s setup) (out outcome) {
 			if s.offload || len(backends) == 0 {
 				backends = append(backends, host)
 			}
-			p := split(backends)
+			p := split(backends, s.layers())
 			if len(s.load.prompts) > 1 && len(backends) > 1 {
 				p.MicroBatches = 2 // steps of different sequences are in flight
 			}
@@ -185,7 +187,7 @@ func (s setup) scrubbing() time.Duration {
 }
 
 // split gives each backend its share of the layers.
-func split(backends []kernels.Backend) devicemap.Plan {
+func split(backends []kernels.Backend, layers int) devicemap.Plan {
 	p := devicemap.Plan{Blocks: 32, MaxContext: 128, MaxSeqs: 4, MaxTokens: 24, MaxLogits: 8}
 	n := len(backends)
 	for i, b := range backends {
@@ -228,30 +230,32 @@ func answers(ctx context.Context, e *engine.Engine, l load) (texts [][]int32, fa
 	return texts, failed, first
 }
 
-// truth is what the model says without any fault: on the CPU alone.
-var truths sync.Map
+// truths are what models say without any fault, on the CPU alone.
+var truths = map[string][][]int32{}
 
-func truth(t testing.TB, l load) [][]int32 {
+func truth(t testing.TB, s setup) [][]int32 {
 	t.Helper()
-	if v, ok := truths.Load(l.name); ok {
-		return v.([][]int32)
+	key := fmt.Sprint(s.layers(), s.load)
+	if v, ok := truths[key]; ok {
+		return v
 	}
 	host, err := cpuBackend()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, ck := openModel(t)
-	defer ck.Close()
-	texts, err := onCPU(t, m, ck, host, l)
+	texts, err := onCPU(t, host, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	truths.Store(l.name, texts)
+	truths[key] = texts
 	return texts
 }
 
-func onCPU(t testing.TB, m models.Model, ck *loader.Checkpoint, host *cpu.Backend, l load) ([][]int32, error) {
-	r, err := engine.Load(t.Context(), engine.RunnerConfig{Model: m, Checkpoint: ck, Plan: split([]kernels.Backend{host}), Backends: []kernels.Backend{host}})
+func onCPU(t testing.TB, host *cpu.Backend, s setup) ([][]int32, error) {
+	m, ck := openModel(t, s.layers())
+	defer ck.Close()
+	backends := []kernels.Backend{host}
+	r, err := engine.Load(t.Context(), engine.RunnerConfig{Model: m, Checkpoint: ck, Plan: split(backends, s.layers()), Backends: backends})
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +263,7 @@ func onCPU(t testing.TB, m models.Model, ck *loader.Checkpoint, host *cpu.Backen
 	if err != nil {
 		return nil, err
 	}
-	texts, _, err := answers(t.Context(), e, l)
+	texts, _, err := answers(t.Context(), e, s.load)
 	return texts, errors.Join(err, e.Close())
 }
 
