@@ -1,22 +1,21 @@
 //go:build !purego
 
 #include "textflag.h"
+#include "transpose_amd64.h"
 
 // The 16 rows are done in two halves of 8, in turns of up to 16 words, a cache
 // line: rows of a power of two bytes share one set of the first cache, which
 // holds 8.
 //
-// SI source, DI destination, R9 ld, R8 3·ld, R10 5·ld, R11 7·ld, R13 quads of
-// words that are left, R12 those of this turn; AX, DX, CX: the same of a half.
+// SI source, DI destination, R13 quads of words that are left, R12 those of this
+// turn; AX, DX, CX: the same of a half.
 #define START \
 	MOVQ dst+0(FP), DI    \
 	MOVQ src+8(FP), SI    \
 	MOVQ ld+16(FP), R9    \
 	MOVQ n+24(FP), R13    \
 	SHRQ $2, R13          \
-	LEAQ (R9)(R9*2), R8   \
-	LEAQ (R9)(R9*4), R10  \
-	LEAQ (R8)(R9*4), R11
+	ROWS
 
 #define TURN \
 	MOVQ    $4, R12   \
@@ -25,26 +24,6 @@
 	MOVQ    SI, AX    \
 	MOVQ    DI, DX    \
 	MOVQ    R12, CX
-
-// 4 words of 8 rows: word k of rows 0..3 and 4..7 in Yk.
-#define QUAD \
-	VMOVUPS     (AX), X4                   \
-	VMOVUPS     (AX)(R9*1), X5             \
-	VMOVUPS     (AX)(R9*2), X6             \
-	VMOVUPS     (AX)(R8*1), X7             \
-	VINSERTF128 $1, (AX)(R9*4), Y4, Y4     \
-	VINSERTF128 $1, (AX)(R10*1), Y5, Y5    \
-	VINSERTF128 $1, (AX)(R8*2), Y6, Y6     \
-	VINSERTF128 $1, (AX)(R11*1), Y7, Y7    \
-	VUNPCKLPS   Y5, Y4, Y8                 \
-	VUNPCKHPS   Y5, Y4, Y9                 \
-	VUNPCKLPS   Y7, Y6, Y10                \
-	VUNPCKHPS   Y7, Y6, Y11                \
-	VUNPCKLPD   Y10, Y8, Y0                \
-	VUNPCKHPD   Y10, Y8, Y1                \
-	VUNPCKLPD   Y11, Y9, Y2                \
-	VUNPCKHPD   Y11, Y9, Y3                \
-	ADDQ        $16, AX
 
 #define NEXTTURN \
 	MOVQ R12, CX      \

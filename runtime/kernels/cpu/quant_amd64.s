@@ -1,6 +1,7 @@
 //go:build !purego
 
 #include "textflag.h"
+#include "transpose_amd64.h"
 
 #define CONST8(name, bits) \
 	DATA name<>+0(SB)/4, $bits  \
@@ -125,7 +126,7 @@ acts8loop:
 
 // One k at byte offset at: its weights, the candidate's integers, and their
 // part of the sums; q ends in Y10.
-#define FIT(at, sq, sqq, swq) \
+#define SUMS(at, sq, sqq, swq) \
 	VMOVUPS     at(SI), Y11        \
 	VMOVAPS     Y11, Y10           \
 	VFMADD213PS Y1, Y0, Y10        \
@@ -134,7 +135,10 @@ acts8loop:
 	VMINPS      Y3, Y10, Y10       \
 	VADDPS      Y10, sq, sq        \
 	VFMADD231PS Y10, Y10, sqq      \
-	VFMADD231PS Y10, Y11, swq      \
+	VFMADD231PS Y10, Y11, swq
+
+#define FIT(at, sq, sqq, swq) \
+	SUMS(at, sq, sqq, swq)         \
 	VCVTPS2DQ   Y10, Y10           \
 	VMOVDQU     Y10, 1024+at(SI)
 
@@ -156,6 +160,21 @@ fitcandidate:
 	VXORPS  Y8, Y8, Y8
 	VXORPS  Y9, Y9, Y9
 	MOVQ    AX, SI
+	MOVQ    $8, CX
+	CMPQ    DX, $1
+	JEQ     fitlast
+
+sumsloop:
+	SUMS(0, Y4, Y5, Y6)
+	SUMS(32, Y7, Y8, Y9)
+	SUMS(64, Y4, Y5, Y6)
+	SUMS(96, Y7, Y8, Y9)
+	ADDQ    $128, SI
+	DECQ    CX
+	JNE     sumsloop
+	JMP     fitdone
+
+fitlast:
 	MOVQ    $16, CX
 
 fitloop:
@@ -164,6 +183,8 @@ fitloop:
 	ADDQ    $64, SI
 	DECQ    CX
 	JNE     fitloop
+
+fitdone:
 	VADDPS  Y7, Y4, Y4
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y9, Y6, Y6
@@ -231,6 +252,43 @@ blockloop:
 	VMOVUPS     Y12, 4624(AX)
 	VMOVUPS     Y13, 4656(AX)
 	VMOVUPS     Y14, 4688(AX)
+	VZEROUPPER
+	RET
+
+CONST8(upper16, 0xffff0000)
+
+// Two k of 8 rows, at off, out of their words.
+#define WORD(off, r) \
+	VPSLLD $16, r, Y4     \
+	COLUMN(off, Y4)       \
+	VPAND  Y15, r, r      \
+	COLUMN(off+32, r)
+
+// func block16AVX2(a *fitArgs, src *byte, ld int)
+TEXT ·block16AVX2(SB), NOSPLIT, $0-24
+	MOVQ    a+0(FP), BX
+	MOVQ    BX, DI
+	MOVQ    src+8(FP), AX
+	MOVQ    ld+16(FP), R9
+	ROWS
+	VXORPS  Y12, Y12, Y12
+	VXORPS  Y13, Y13, Y13
+	VXORPS  Y14, Y14, Y14
+	VMOVUPS upper16<>(SB), Y15
+	MOVQ    $4, CX
+
+block16loop:
+	QUAD
+	WORD(0, Y0)
+	WORD(64, Y1)
+	WORD(128, Y2)
+	WORD(192, Y3)
+	ADDQ    $256, DI
+	DECQ    CX
+	JNE     block16loop
+	VMOVUPS Y12, 4624(BX)
+	VMOVUPS Y13, 4656(BX)
+	VMOVUPS Y14, 4688(BX)
 	VZEROUPPER
 	RET
 
@@ -412,5 +470,197 @@ bestq4loop:
 	VADDPS    Y0, Y1, Y1
 	VMOVUPS   Y1, 4720(AX)
 	VMOVUPS   Y2, 4752(AX)
+	VZEROUPPER
+	RET
+
+// What the 8 candidates of Q8 make of the largest weight: 127 − c·37/7.
+DATA triesQ8<>+0(SB)/4, $0x42fe0000
+DATA triesQ8<>+4(SB)/4, $0x42f36db7
+DATA triesQ8<>+8(SB)/4, $0x42e8db6e
+DATA triesQ8<>+12(SB)/4, $0x42de4925
+DATA triesQ8<>+16(SB)/4, $0x42d3b6dc
+DATA triesQ8<>+20(SB)/4, $0x42c92492
+DATA triesQ8<>+24(SB)/4, $0x42be9249
+DATA triesQ8<>+28(SB)/4, $0x42b40000
+GLOBL triesQ8<>(SB), RODATA|NOPTR, $32
+
+// One k at byte offset at with the candidates whose inverses are Y0 and Y1.
+// Nothing is clamped: no weight is above the largest.
+#define TRY(at, sqq, swq, sqq1, swq1) \
+	VMOVUPS     at(SI), Y12      \
+	VMULPS      Y12, Y0, Y13     \
+	VMULPS      Y12, Y1, Y14     \
+	VROUNDPS    $0, Y13, Y13     \
+	VROUNDPS    $0, Y14, Y14     \
+	VFMADD231PS Y13, Y13, sqq    \
+	VFMADD231PS Y13, Y12, swq    \
+	VFMADD231PS Y14, Y14, sqq1   \
+	VFMADD231PS Y14, Y12, swq1
+
+// func triesQ8AVX2(a *fitArgs)
+TEXT ·triesQ8AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	VXORPS  Y2, Y2, Y2
+	VSUBPS  4624(AX), Y2, Y2
+	VMAXPS  4656(AX), Y2, Y2 // the largest magnitude
+	VANDPS  magnitude<>(SB), Y2, Y2 // of −0 too
+	VMOVUPS cut0<>(SB), Y3
+	VDIVPS  Y2, Y3, Y3
+	VMOVUPS largest<>(SB), Y2
+	VCMPPS  $2, Y2, Y3, Y4   // finite and a number, or 0
+	VANDPS  Y4, Y3, Y3
+	LEAQ    triesQ8<>(SB), BX
+	MOVQ    AX, DI           // the candidates' place
+	MOVQ    $4, DX
+
+triesq8pair:
+	VBROADCASTSS (BX), Y0
+	VBROADCASTSS 4(BX), Y1
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y3, Y1, Y1
+	VMINPS       Y2, Y0, Y0
+	VMINPS       Y2, Y1, Y1
+	VMOVUPS      Y0, 2064(DI)
+	VMOVUPS      Y1, 2096(DI)
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	MOVQ         AX, SI
+	MOVQ         $16, CX
+
+triesq8loop:
+	TRY(0, Y4, Y5, Y6, Y7)
+	TRY(32, Y8, Y9, Y10, Y11)
+	ADDQ    $64, SI
+	DECQ    CX
+	JNE     triesq8loop
+	VADDPS  Y8, Y4, Y4
+	VADDPS  Y9, Y5, Y5
+	VADDPS  Y10, Y6, Y6
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS Y4, 3600(DI)
+	VMOVUPS Y5, 4112(DI)
+	VMOVUPS Y6, 3632(DI)
+	VMOVUPS Y7, 4144(DI)
+	ADDQ    $8, BX
+	ADDQ    $64, DI
+	DECQ    DX
+	JNE     triesq8pair
+	VZEROUPPER
+	RET
+
+CONST8(minusOne, 0xbf800000)
+CONST8(topScale, 0x427c0000)  // 63
+CONST8(topOffset, 0x447fc000) // 1023
+CONST8(two, 0x40000000)
+CONST8(infinity, 0x7f800000)
+
+// A candidate c of a step in units, from Y7: Y1 the unit's inverse, Y5 which
+// outputs have a step, Y6 the lowest value in units.
+#define WHOLE(c) \
+	VROUNDPS $0, Y7, Y7               \
+	VMAXPS   cut0<>(SB), Y7, Y7       \
+	VMINPS   topScale<>(SB), Y7, Y7   \
+	VDIVPS   Y7, Y1, Y8               \
+	VDIVPS   Y7, Y6, Y9               \
+	VANDPS   Y5, Y7, Y7               \
+	VANDPS   Y5, Y8, Y8               \
+	VANDPS   Y5, Y9, Y9               \
+	VMOVUPS  Y8, (2064+32*c)(AX)      \
+	VMOVUPS  Y9, (2576+32*c)(AX)      \
+	VMOVUPS  Y7, (4880+32*c)(AX)
+
+// func wholeQ4AVX2(a *fitArgs)
+TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
+	MOVQ     a+0(FP), AX
+	VXORPS   Y15, Y15, Y15
+	VMOVUPS  cut0<>(SB), Y1
+	VDIVPS   4784(AX), Y1, Y1
+	VCMPPS   $2, largest<>(SB), Y1, Y2 // finite and a number, or 0
+	VANDPS   Y2, Y1, Y1
+	VMOVUPS  Y1, 4816(AX)
+	VMULPS   4688(AX), Y1, Y3
+	VMOVUPS  Y3, 4848(AX)
+	VMOVUPS  4720(AX), Y4              // step
+	VCMPPS   $4, Y15, Y1, Y5           // not 0
+	VCMPPS   $4, Y15, Y4, Y6
+	VANDPS   Y6, Y5, Y5
+	VMULPS   Y1, Y4, Y4
+	VSUBPS   4752(AX), Y15, Y6         // less the lowest value
+	VMULPS   Y1, Y6, Y6
+	VROUNDPS $0, Y6, Y6
+	VMAXPS   Y15, Y6, Y6
+	VMINPS   topOffset<>(SB), Y6, Y6
+	VADDPS   minusOne<>(SB), Y4, Y7
+	WHOLE(0)
+	VMOVAPS  Y4, Y7
+	WHOLE(1)
+	VADDPS   cut0<>(SB), Y4, Y7
+	WHOLE(2)
+	VZEROUPPER
+	RET
+
+// func chooseQ4AVX2(a *fitArgs)
+TEXT ·chooseQ4AVX2(SB), NOSPLIT, $0-8
+	MOVQ    a+0(FP), AX
+	MOVQ    AX, DI
+	MOVQ    $3, CX
+	VXORPS  Y15, Y15, Y15
+	VMOVUPS 4816(AX), Y0
+	VMOVUPS 4848(AX), Y1
+	VMOVUPS infinity<>(SB), Y2 // best
+	VXORPS  Y3, Y3, Y3         // its step
+	VXORPS  Y4, Y4, Y4         // its offset
+
+chooseq4loop:
+	VMOVUPS   4880(DI), Y5  // step
+	VMOVUPS   3088(DI), Y6  // sq
+	VMULPS    Y6, Y5, Y7
+	VSUBPS    Y1, Y7, Y7
+	VMULPS    perGroup<>(SB), Y7, Y7
+	VROUNDPS  $0, Y7, Y7
+	VMAXPS    Y15, Y7, Y7
+	VMINPS    topOffset<>(SB), Y7, Y7
+	VMULPS    Y5, Y5, Y8
+	VMULPS    3600(DI), Y8, Y8
+	VMULPS    two<>(SB), Y5, Y9
+	VMULPS    Y7, Y9, Y10
+	VMULPS    Y6, Y10, Y10
+	VSUBPS    Y10, Y8, Y8
+	VMULPS    groupOf<>(SB), Y7, Y10
+	VMULPS    Y7, Y10, Y10
+	VADDPS    Y10, Y8, Y8
+	VMULPS    4112(DI), Y9, Y9
+	VMULPS    Y0, Y9, Y9
+	VSUBPS    Y9, Y8, Y8
+	VMULPS    two<>(SB), Y7, Y9
+	VMULPS    Y1, Y9, Y9
+	VADDPS    Y9, Y8, Y8
+	VCMPPS    $1, Y2, Y8, Y9 // less
+	VBLENDVPS Y9, Y8, Y2, Y2
+	VBLENDVPS Y9, Y5, Y3, Y3
+	VBLENDVPS Y9, Y7, Y4, Y4
+	ADDQ      $32, DI
+	DECQ      CX
+	JNE       chooseq4loop
+	VCMPPS       $14, Y15, Y3, Y5 // above 0
+	VDIVPS       Y3, Y0, Y6
+	VANDPS       Y5, Y6, Y6
+	VMOVUPS      Y6, 2064(AX)
+	VDIVPS       Y3, Y4, Y6
+	VANDPS       Y5, Y6, Y6
+	VMOVUPS      Y6, 2576(AX)
+	VCVTPS2DQ    Y3, Y3
+	VCVTPS2DQ    Y4, Y4
+	VPSLLD       $6, Y4, Y4
+	VPOR         Y4, Y3, Y3
+	VEXTRACTI128 $1, Y3, X4
+	VPACKUSDW    X4, X3, X3
+	VMOVDQU      X3, 4976(AX)
 	VZEROUPPER
 	RET

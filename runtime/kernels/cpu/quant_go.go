@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"math"
 	"unsafe"
 
@@ -169,5 +170,80 @@ func bestQ4Go(a *fitArgs) {
 			}
 		}
 		a.step[i], a.low8[i] = step+(sum-sum), low
+	}
+}
+
+// block16Go is quantSet.block16 in Go.
+func block16Go(a *fitArgs, src *byte, ld int) {
+	a.lowest, a.highest, a.sum = [8]float32{}, [8]float32{}, [8]float32{}
+	rows := unsafe.Slice(src, 7*ld+2*groupLen)
+	for i := range 8 {
+		row := rows[i*ld:][:2*groupLen]
+		for k := range groupLen {
+			v := tensor.BF16ToF32(binary.LittleEndian.Uint16(row[2*k:]))
+			a.w[k][i] = v
+			a.lowest[i], a.highest[i] = min(a.lowest[i], v), max(a.highest[i], v)
+			a.sum[i] += v
+		}
+	}
+}
+
+// triesQ8Go is quantSet.triesQ8 in Go. The candidates make 127 of the largest
+// weight, or something less.
+func triesQ8Go(a *fitArgs) {
+	const least = 90 // of what the largest weight may become
+	a.offset = [maxFits][8]float32{}
+	for i := range 8 {
+		r := reciprocal(max(a.highest[i], -a.lowest[i]))
+		for c := range triesQ8 {
+			a.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(triesQ8-1)), math.MaxFloat32)
+		}
+	}
+	fitGo(a)
+}
+
+// clampTo is the nearest whole number to v within bounds.
+func clampTo(v float32, low, high int) int {
+	return int(min(max(math.RoundToEven(float64(v)), float64(low)), float64(high)))
+}
+
+// wholeQ4Go is quantSet.wholeQ4 in Go.
+func wholeQ4Go(a *fitArgs) {
+	for i, u := range a.unit {
+		a.inv[i] = reciprocal(u)
+		a.unitSum[i] = a.sum[i] * a.inv[i]
+		for c := range wholeTries {
+			a.whole[c][i], a.inverse[c][i], a.offset[c][i] = 0, 0, 0
+			if a.inv[i] == 0 || a.step[i] == 0 {
+				continue
+			}
+			s := float32(clampTo(a.step[i]*a.inv[i]+float32(c-1), 1, maxScale))
+			z := float32(clampTo(-a.low8[i]*a.inv[i], 0, maxOffset))
+			a.whole[c][i], a.inverse[c][i], a.offset[c][i] = s, a.inv[i]/s, z/s
+		}
+	}
+}
+
+// chooseQ4Go is quantSet.chooseQ4 in Go.
+func chooseQ4Go(a *fitArgs) {
+	for i := range 8 {
+		best := float32(math.Inf(1))
+		var scale, offset int
+		for c := range wholeTries {
+			f, sq, sum := a.whole[c][i], a.sq[c][i], a.unitSum[i]
+			z := clampTo((f*sq-sum)/groupLen, 0, maxOffset)
+			// Σ(s·q − z − w/u)², less Σ(w/u)²
+			e := f*f*a.sqq[c][i] - 2*f*float32(z)*sq + groupLen*float32(z)*float32(z) -
+				2*f*a.swq[c][i]*a.inv[i] + 2*float32(z)*sum
+			if e < best {
+				best, scale, offset = e, int(f), z
+			}
+		}
+		a.inverse[0][i], a.offset[0][i] = 0, 0
+		if scale > 0 {
+			a.inverse[0][i] = a.inv[i] / float32(scale)
+			a.offset[0][i] = float32(offset) / float32(scale)
+		}
+		a.put[i] = uint16(offset)<<scaleBits | uint16(scale)
 	}
 }

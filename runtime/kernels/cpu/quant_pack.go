@@ -34,7 +34,23 @@ type fitArgs struct {
 	// where some weight is not finite.
 	step [8]float32 // 4720
 	low8 [8]float32 // 4752
+
+	// Q4 in whole units: the unit, its inverse (0 where there is none), sum in
+	// units, the steps that are tried, and the one chosen with its offset, as a
+	// group has them.
+	unit    [8]float32             // 4784
+	inv     [8]float32             // 4816
+	unitSum [8]float32             // 4848
+	whole   [wholeTries][8]float32 // 4880
+	put     [8]uint16              // 4976
 }
+
+// wholeTries is how many steps in whole units are tried: the nearest and its
+// neighbours.
+const wholeTries = 3
+
+// triesQ8 is how many scales of Q8 are tried.
+const triesQ8 = 8
 
 // cutsQ4 are the shares of a range's ends that are tried, each with each.
 var cutsQ4 = [4]float32{1, 0.94, 0.88, 0.8}
@@ -43,7 +59,9 @@ var cutsQ4 = [4]float32{1, 0.94, 0.88, 0.8}
 type quantizer struct {
 	fitArgs
 	set  *quantSet
-	vals []float32 // [16][ld]
+	raw  []byte    // the rows as they are stored
+	vals []float32 // [16][ld]; from column wide on
+	wide int       // columns before it are taken from raw, as BF16
 	cols int
 	ld   int // cols and zeros up to whole groups
 	// Q4: each group's step and lowest value before they are rounded.
@@ -62,10 +80,15 @@ func (q *quantizer) reset(set *quantSet, format, cols int) {
 
 // panel fills a panel from 16 rows as they are stored.
 func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
-	row := q.cols * d.Bits() / 8
+	size := d.Bits() / 8
+	row := q.cols * size
+	q.raw, q.wide = raw, 0
+	if d == tensor.BF16 {
+		q.wide = q.cols / groupLen * groupLen
+	}
 	for n := range lanes {
 		vals := q.vals[n*q.ld:][:q.ld]
-		if err := tensor.ToF32(vals[:q.cols], raw[n*row:][:row], d); err != nil {
+		if err := tensor.ToF32(vals[q.wide:q.cols], raw[n*row+q.wide*size:(n+1)*row], d); err != nil {
 			return err
 		}
 		clear(vals[q.cols:])
@@ -80,6 +103,10 @@ func (q *quantizer) panel(panel, raw []byte, d tensor.DType, format int) error {
 
 // load puts group g of outputs n..n+8 into the block.
 func (q *quantizer) load(g, n int) {
+	if g*groupLen < q.wide {
+		q.set.block16(&q.fitArgs, &q.raw[2*(n*q.cols+g*groupLen)], 2*q.cols)
+		return
+	}
 	q.set.block(&q.fitArgs, &q.vals[n*q.ld+g*groupLen], q.ld)
 }
 
@@ -102,24 +129,14 @@ func (q *quantizer) panelQ8(panel []byte) {
 
 // fitQ8 chooses the block's scales and leaves its integers in q.
 func (q *quantizer) fitQ8() (scale [8]uint16) {
-	const (
-		tries = 8
-		least = 90 // of what the largest weight may become
-	)
-	q.low, q.high, q.n = -topQ8, topQ8, tries
-	q.offset = [maxFits][8]float32{}
-	for i := range scale {
-		r := reciprocal(max(q.highest[i], -q.lowest[i]))
-		for c := range tries {
-			q.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(tries-1)), math.MaxFloat32)
-		}
-	}
-	q.set.fit(&q.fitArgs)
+	q.low, q.high, q.n = -topQ8, topQ8, triesQ8
+	q.set.triesQ8(&q.fitArgs)
 	q.set.bestQ8(&q.fitArgs)
 	for i, d := range q.step {
 		scale[i] = tensor.F32ToF16(d)
 		q.inverse[0][i] = reciprocal(tensor.F16ToF32(scale[i]))
 	}
+	q.offset[0] = [8]float32{}
 	q.n = 1
 	q.set.fit(&q.fitArgs)
 	return scale
@@ -158,9 +175,17 @@ func (q *quantizer) panelQ4(panel []byte) {
 		for n := 0; n < lanes; n += 8 {
 			q.load(g, n)
 			at := g*lanes + n
-			scale, offset := q.wholeQ4(unit[n:][:8], q.steps[at:][:8], q.lows[at:][:8])
-			for i := range 8 {
-				le.PutUint16(group[2*(n+i):], uint16(offset[i])<<scaleBits|uint16(scale[i]))
+			copy(q.unit[:], unit[n:])
+			copy(q.step[:], q.steps[at:])
+			copy(q.low8[:], q.lows[at:])
+			q.set.wholeQ4(&q.fitArgs)
+			q.n = wholeTries
+			q.set.fit(&q.fitArgs)
+			q.set.chooseQ4(&q.fitArgs)
+			q.n = 1
+			q.set.fit(&q.fitArgs)
+			for i, v := range q.put {
+				le.PutUint16(group[2*(n+i):], v)
 			}
 			q.set.putQ4(&group[2*lanes+4*n], &q.q)
 		}
@@ -176,54 +201,4 @@ func (q *quantizer) fitQ4(steps, lows []float32) {
 	q.set.bestQ4(&q.fitArgs)
 	copy(steps, q.step[:])
 	copy(lows, q.low8[:])
-}
-
-// wholeQ4 makes whole units of the steps and lowest values, and leaves the
-// block's integers in q.
-func (q *quantizer) wholeQ4(unit, steps, lows []float32) (scale, offset [8]int) {
-	const tries = 3         // the nearest whole step and its neighbours
-	var inv, sum [8]float32 // sum: of the weights in units
-	for i, u := range unit {
-		inv[i] = reciprocal(u)
-		sum[i] = q.sum[i] * inv[i]
-	}
-	clampTo := func(v float32, low, high int) int {
-		return int(min(max(math.RoundToEven(float64(v)), float64(low)), float64(high)))
-	}
-	var s [tries][8]int
-	for i := range 8 {
-		for c := range tries {
-			if inv[i] == 0 || steps[i] == 0 {
-				q.inverse[c][i], q.offset[c][i] = 0, 0
-				continue
-			}
-			s[c][i] = clampTo(steps[i]*inv[i]+float32(c-1), 1, maxScale)
-			z := clampTo(-lows[i]*inv[i], 0, maxOffset)
-			q.inverse[c][i] = inv[i] / float32(s[c][i])
-			q.offset[c][i] = float32(z) / float32(s[c][i])
-		}
-	}
-	q.n = tries
-	q.set.fit(&q.fitArgs)
-	for i := range 8 {
-		best := float32(math.Inf(1))
-		for c := range tries {
-			f, sq := float32(s[c][i]), q.sq[c][i]
-			z := clampTo((f*sq-sum[i])/groupLen, 0, maxOffset)
-			// Σ(s·q − z − w/u)², less Σ(w/u)²
-			e := f*f*q.sqq[c][i] - 2*f*float32(z)*sq + groupLen*float32(z)*float32(z) -
-				2*f*q.swq[c][i]*inv[i] + 2*float32(z)*sum[i]
-			if e < best {
-				best, scale[i], offset[i] = e, s[c][i], z
-			}
-		}
-		q.inverse[0][i], q.offset[0][i] = 0, 0
-		if scale[i] > 0 {
-			q.inverse[0][i] = inv[i] / float32(scale[i])
-			q.offset[0][i] = float32(offset[i]) / float32(scale[i])
-		}
-	}
-	q.n = 1
-	q.set.fit(&q.fitArgs)
-	return scale, offset
 }

@@ -1,0 +1,120 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"infer/runtime/tensor"
+)
+
+// weights are BF16 values as a block of 8 rows has them, some of them odd.
+func weights(rng *rand.Rand, kind, cols int) []byte {
+	raw := make([]byte, 2*8*cols)
+	scale := float32(math.Exp(rng.Float64()*40 - 20))
+	for i := range 8 * cols {
+		v := float32(rng.NormFloat64()) * scale
+		switch {
+		case kind == 1:
+			v = 0
+		case kind == 2 && rng.IntN(40) == 0:
+			v = []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[rng.IntN(3)]
+		case kind == 3:
+			v = max(v, 0)
+		case kind == 4:
+			v *= 1e-38
+		}
+		binary.LittleEndian.PutUint16(raw[2*i:], tensor.F32ToBF16(v))
+	}
+	return raw
+}
+
+// What is made with vectors is what Go makes: blocks, candidates and choices,
+// bit for bit where the weights are numbers. Sums may be added in another order.
+func TestQuantSteps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, p := range paths() {
+		s := p.quant
+		for round := range 400 {
+			kind := round % 5
+			const cols = 100
+			raw := weights(rng, kind, cols)
+			var got, want, plain fitArgs
+			s.block16(&got, &raw[2*32], 2*cols)
+			block16Go(&want, &raw[2*32], 2*cols)
+			vals := make([]float32, 8*cols)
+			if err := tensor.ToF32(vals, raw, tensor.BF16); err != nil {
+				t.Fatal(err)
+			}
+			s.block(&plain, &vals[32], cols)
+			if kind == 2 {
+				for k := range got.w {
+					for i := range got.w[k] {
+						if math.Float32bits(got.w[k][i]) != math.Float32bits(want.w[k][i]) {
+							t.Fatalf("%s: weight %d of output %d differs", p.name, k, i)
+						}
+					}
+				}
+				continue
+			}
+			if got.w != want.w || got.lowest != want.lowest || got.highest != want.highest || got.sum != want.sum || got.sum != plain.sum || got.w != plain.w {
+				t.Fatalf("%s, kind %d: blocks differ", p.name, kind)
+			}
+			for _, a := range []*fitArgs{&got, &want} {
+				a.low, a.high, a.n = -topQ8, topQ8, triesQ8
+			}
+			s.triesQ8(&got)
+			triesQ8Go(&want)
+			for c := range triesQ8 {
+				if got.inverse[c] != want.inverse[c] || got.sqq[c] != want.sqq[c] { // of integers: exact
+					t.Fatalf("%s, kind %d: candidate %d: inverse %v, want %v; sqq %v, want %v", p.name, kind, c, got.inverse[c], want.inverse[c], got.sqq[c], want.sqq[c])
+				}
+			}
+			// Q4: the same ranges and sums for both.
+			for i := range 8 {
+				want.step[i] = (want.highest[i] - want.lowest[i]) / topQ4
+				want.low8[i] = want.lowest[i] * float32(rng.Float64())
+				want.unit[i] = want.step[i] / float32(1+rng.IntN(maxScale))
+				if rng.IntN(20) == 0 {
+					want.unit[i] = 0
+				}
+			}
+			want.low, want.high, want.n = 0, topQ4, wholeTries
+			got = want
+			s.wholeQ4(&got)
+			wholeQ4Go(&want)
+			if got.inv != want.inv || got.unitSum != want.unitSum || got.whole != want.whole || got.inverse != want.inverse || got.offset != want.offset {
+				t.Fatalf("%s, kind %d: whole units differ:\n got %v %v\nwant %v %v", p.name, kind, got.whole, got.offset, want.whole, want.offset)
+			}
+			fitGo(&want)
+			got = want
+			s.chooseQ4(&got)
+			chooseQ4Go(&want)
+			if got.put != want.put || got.inverse[0] != want.inverse[0] || got.offset[0] != want.offset[0] {
+				t.Fatalf("%s, kind %d: choices differ: %v, want %v", p.name, kind, got.put, want.put)
+			}
+		}
+	}
+}
+
+func BenchmarkQuantize(b *testing.B) {
+	const cols = 2048
+	rng := rand.New(rand.NewPCG(7, 8))
+	raw := append(weights(rng, 0, cols), weights(rng, 0, cols)...)
+	for _, p := range paths() {
+		for _, format := range []int{fmtQ8, fmtQ4} {
+			b.Run(p.name+"/"+formats[format].String(), func(b *testing.B) {
+				var q quantizer
+				q.reset(p.quant, format, cols)
+				panel := make([]byte, panelBytes(format, cols))
+				for b.Loop() {
+					if err := q.panel(panel, raw, tensor.BF16, format); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(lanes*cols), "ns/weight")
+			})
+		}
+	}
+}
