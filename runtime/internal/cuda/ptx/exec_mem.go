@@ -286,7 +286,17 @@ func buildSt(b *builder) exec {
 	if b.strong() && n == 1 && es >= 4 {
 		move = strongStorer(es, src[0])
 	}
-	move = r.ordered(move)
+	if r.order.strong { // looked at and done in one step, as other blocks see it
+		store := move
+		move = r.ordered(func(w *warp, win window, m uint32) {
+			if w.blk.watch {
+				w.observeStore(r, win, m, es, src)
+			}
+			if w.fault == nil {
+				store(w, win, m)
+			}
+		})
+	}
 	return func(w *warp, m uint32) {
 		r.addrs(w, m)
 		for m != 0 {
@@ -294,9 +304,8 @@ func buildSt(b *builder) exec {
 			if hit == 0 {
 				return
 			}
-			if w.blk.watch {
-				w.observeStore(r, win, hit, es, src)
-				if w.fault != nil {
+			if w.blk.watch && !r.order.strong {
+				if w.observeStore(r, win, hit, es, src); w.fault != nil {
 					return
 				}
 			}

@@ -173,6 +173,29 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// Blocks that run at once: who waits for a flag finds all that it releases.
+func TestSpinForBlock(t *testing.T) {
+	for _, flag := range []string{
+		"st.release.gpu.global.u32 [F], 1;", "fence.acq_rel.gpu; st.volatile.global.u32 [F], 1;", "fence.acq_rel.gpu; red.global.or.b32 [F], 1;",
+	} {
+		k := parse(t, program("", roles(false,
+			"@!%q bra END; mov.u32 %r4, 0; "+
+				"WRITE: add.u32 %r4, %r4, 1; st.global.u32 [X], %r4; setp.lt.u32 %u, %r4, 300; @%u bra WRITE;"+flag,
+			"@!%q bra END; SPIN: ld.acquire.gpu.global.u32 %r3, [F]; setp.eq.u32 %u, %r3, 0; @%u bra SPIN; ld.global.u32 %r5, [X]; st.global.u32 [X+4], %r5;",
+		))).Kernel("k")
+		for range 20 {
+			d := newDevice()
+			buf, _ := d.alloc("buf", 8192)
+			if err := try(k, d, Options{Workers: 2, Checks: CheckAll}, Config{Grid: grid(2, 1), Block: grid(64, 1)}, pack(buf)); err != nil {
+				t.Fatal(err)
+			}
+			if got := get[uint32](t, d, buf, 2); got[0] != 300 || got[1] != 300 {
+				t.Fatalf("%s: %v", flag, got)
+			}
+		}
+	}
+}
+
 // Blocks that cannot order anything are looked at when asked for.
 func TestBlocksApart(t *testing.T) {
 	for _, c := range []struct {
