@@ -35,6 +35,17 @@ type loading struct {
 	// The arenas' vectors, before they are uploaded: of the stage, and of the
 	// place of its experts.
 	small, away []byte
+	// Matrices to pack in one go, for backends that can.
+	jobs []packJob
+}
+
+// packJob is a matrix that becomes a weight.
+type packJob struct {
+	to *kernels.Weight
+	b  kernels.Backend
+	s  device.Stream
+	f  kernels.Format
+	m  *matrix
 }
 
 func (l *loading) run() error {
@@ -230,11 +241,17 @@ func (l *loading) packAll() error {
 			return err
 		}
 	}
-	switch {
-	case l.o.Head && l.o.Embed && l.head == l.embed:
-		l.s.head = l.s.embed // tied
-	case l.o.Head:
-		return l.pack(&l.s.head, l.head)
+	tied := l.head == l.embed && l.o.Embed
+	if l.o.Head && !tied {
+		if err := l.pack(&l.s.head, l.head); err != nil {
+			return err
+		}
+	}
+	if err := l.packJobs(); err != nil {
+		return err
+	}
+	if l.o.Head && tied {
+		l.s.head = l.s.embed
 	}
 	return nil
 }
@@ -281,17 +298,52 @@ func (l *loading) packMixture(w *layer, n int) error {
 	return l.packSpans(&w.down, b, s, l.o.Format, down)
 }
 
+// packSpans packs a matrix, or leaves it to packJobs.
 func (l *loading) packSpans(to *kernels.Weight, b kernels.Backend, s device.Stream, f kernels.Format, spans []span) error {
-	m := newMatrix(l.ctx, l.progress, spans...)
-	w, err := b.Pack(s, m, f)
-	if errors.Is(err, device.ErrNotSupported) {
-		return fmt.Errorf("%v cannot hold weights as %v (stored as %v): %w", b.Device().Info().ID, f, m.dtype, err)
+	j := packJob{to: to, b: b, s: s, f: f, m: newMatrix(l.ctx, l.progress, spans...)}
+	if _, ok := b.(kernels.BatchPacker); ok {
+		l.jobs = append(l.jobs, j)
+		return nil
 	}
+	w, err := b.Pack(s, j.m, f)
 	if err != nil {
-		return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", spans[0].t.Name, m.rows, m.cols, m.dtype, f, err)
+		return j.failed(err)
 	}
 	*to = w
 	return nil
+}
+
+// packJobs packs what was left, all of a backend's in one go.
+func (l *loading) packJobs() error {
+	for len(l.jobs) > 0 {
+		b, s := l.jobs[0].b, l.jobs[0].s
+		var now, later []packJob
+		var list []kernels.PackJob
+		for _, j := range l.jobs {
+			if j.b != b || j.s != s {
+				later = append(later, j)
+				continue
+			}
+			now, list = append(now, j), append(list, kernels.PackJob{Matrix: j.m, Format: j.f})
+		}
+		all, failed, err := b.(kernels.BatchPacker).PackAll(s, list)
+		if err != nil {
+			return now[failed].failed(err)
+		}
+		for i, w := range all {
+			*now[i].to = w
+		}
+		l.jobs = later
+	}
+	return nil
+}
+
+// failed says which matrix an error is of.
+func (j *packJob) failed(err error) error {
+	if errors.Is(err, device.ErrNotSupported) {
+		return fmt.Errorf("%v cannot hold weights as %v (stored as %v): %w", j.b.Device().Info().ID, j.f, j.m.dtype, err)
+	}
+	return fmt.Errorf("pack %.120q (%d × %d %v as %v): %w", j.m.spans[0].t.Name, j.m.rows, j.m.cols, j.m.dtype, j.f, err)
 }
 
 func (l *loading) tensor(name string) (*loader.Tensor, error) {

@@ -61,6 +61,20 @@ type Backend interface {
 	Layout() Layout
 }
 
+// PackJob is one call of Pack.
+type PackJob struct {
+	Matrix Matrix
+	Format Format
+}
+
+// BatchPacker is a Backend that packs many matrices faster than one after the
+// other.
+type BatchPacker interface {
+	// PackAll is Pack of every job, in any order. An error leaves no weight
+	// behind; it is that of the job with the index failed.
+	PackAll(s device.Stream, jobs []PackJob) (all []Weight, failed int, err error)
+}
+
 // Batch is one step's work as the scheduler made it: T tokens (rows) of S
 // sequences. Each sequence has a run of consecutive rows. Ops keep no slice of
 // it after the step. T, S ≥ 1.

@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"infer/runtime/device"
@@ -15,45 +17,114 @@ import (
 // panel when they have more: few calls, and the second cache holds them.
 const stagingBytes = 128 << 10
 
-// Pack lays a matrix out in panels: besides the weight itself it needs
+// Pack is PackAll of one matrix.
+func (b *Backend) Pack(s device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {
+	all, _, err := b.PackAll(s, []kernels.PackJob{{Matrix: m, Format: f}})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// PackAll lays matrices out in panels: besides the weights themselves it needs
 // stagingBytes or 16 rows of memory for each thread, for Q8 and Q4 also 16 rows
 // of float32. It stays with the threads for the next matrix. A weight that is
 // not finite makes its whole output NaN in Q8 and Q4.
-func (b *Backend) Pack(_ device.Stream, m kernels.Matrix, f kernels.Format) (kernels.Weight, error) {
-	what := func() string {
-		return fmt.Sprintf("pack a %d×%d matrix of %v as %v", m.Rows(), m.Cols(), m.DType(), f)
+func (b *Backend) PackAll(_ device.Stream, jobs []kernels.PackJob) (all []kernels.Weight, failed int, err error) {
+	defer func() {
+		if err != nil {
+			for _, w := range all {
+				_ = w.Free()
+			}
+			m := jobs[failed].Matrix
+			all, err = nil, fmt.Errorf("pack a %d×%d matrix of %v as %v: %w", m.Rows(), m.Cols(), m.DType(), jobs[failed].Format, err)
+		}
+	}()
+	var l packList
+	for i, j := range jobs {
+		w, err := b.newWeight(j)
+		if err != nil {
+			return all, i, err
+		}
+		all = append(all, w)
+		if l.panels+w.panels() > maxItems {
+			if failed, err := l.do(b.dev.pool); err != nil {
+				return all, failed, err
+			}
+		}
+		l.add(packTask{m: j.Matrix, w: w, from: storedAs[j.Matrix.DType()], path: b.path, job: i})
 	}
-	to, err := packFormat(m.DType(), f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what(), err)
-	}
-	rows, cols := m.Rows(), m.Cols()
-	if rows < 1 || cols < 1 || rows > math.MaxInt32 || int64(cols) > math.MaxInt64/8/int64(rows+lanes) {
-		return nil, fmt.Errorf("%s: sizes out of range", what())
-	}
-	w := &weight{format: to, rows: rows, cols: cols}
-	if w.buf, err = b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages); err != nil {
-		return nil, fmt.Errorf("%s: %w", what(), err)
-	}
-	t := &packTask{m: m, w: w, from: storedAs[m.DType()], path: b.path}
-	b.dev.pool.run(t, w.panels(), 8)
-	if e := t.err.Load(); e != nil {
-		_ = w.Free()
-		return nil, fmt.Errorf("%s: %w", what(), *e)
-	}
-	return w, nil
+	failed, err = l.do(b.dev.pool)
+	return all, failed, err
 }
 
-// packTask packs panels; the first error ends it.
+// newWeight is the memory of a matrix, without content.
+func (b *Backend) newWeight(j kernels.PackJob) (*weight, error) {
+	to, err := packFormat(j.Matrix.DType(), j.Format)
+	if err != nil {
+		return nil, err
+	}
+	rows, cols := j.Matrix.Rows(), j.Matrix.Cols()
+	if rows < 1 || cols < 1 || rows > maxItems*lanes || int64(cols) > math.MaxInt64/8/int64(rows+lanes) {
+		return nil, errors.New("sizes out of range")
+	}
+	w := &weight{format: to, rows: rows, cols: cols}
+	w.buf, err = b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages)
+	return w, err
+}
+
+// packList packs the panels of many matrices as one task: at the end of each
+// task threads wait for the slowest, and the memory for a panel can take
+// milliseconds. The first error ends it.
+type packList struct {
+	tasks  []packTask
+	starts []int // the first panel of each
+	panels int
+	err    atomic.Pointer[packError]
+}
+
+type packError struct {
+	job int
+	err error
+}
+
+func (l *packList) add(t packTask) {
+	l.tasks, l.starts = append(l.tasks, t), append(l.starts, l.panels)
+	l.panels += t.w.panels()
+}
+
+// do packs what was added, and forgets it.
+func (l *packList) do(p *pool) (failed int, err error) {
+	p.run(l, l.panels, 8)
+	l.tasks, l.starts, l.panels = nil, nil, 0
+	if e := l.err.Load(); e != nil {
+		return e.job, e.err
+	}
+	return 0, nil
+}
+
+func (l *packList) run(w *worker, lo, hi int) {
+	i, _ := slices.BinarySearch(l.starts, lo+1)
+	for i--; lo < hi && l.err.Load() == nil; i++ {
+		t, start := &l.tasks[i], l.starts[i]
+		end := min(hi, start+t.w.panels())
+		if err := t.pack(w, lo-start, end-start); err != nil {
+			l.err.CompareAndSwap(nil, &packError{t.job, err})
+		}
+		lo = end
+	}
+}
+
+// packTask packs panels of a matrix.
 type packTask struct {
 	m    kernels.Matrix
 	w    *weight
 	from int
 	path *path
-	err  atomic.Pointer[error]
+	job  int
 }
 
-func (t *packTask) run(w *worker, lo, hi int) {
+func (t *packTask) pack(w *worker, lo, hi int) error {
 	size := lanes * t.w.cols * t.m.DType().Bits() / 8 // of a panel's rows
 	step := min(hi-lo, max(1, stagingBytes/size))
 	raw := grow(&w.raw, step*size)
@@ -62,13 +133,13 @@ func (t *packTask) run(w *worker, lo, hi int) {
 		q = &w.quant
 		q.reset(t.path.quant, t.w.format, t.w.cols)
 	}
-	for p := lo; p < hi && t.err.Load() == nil; p += step {
+	for p := lo; p < hi; p += step {
 		end := min(p+step, hi)
 		if err := t.panels(q, raw[:(end-p)*size], p, end); err != nil {
-			t.err.CompareAndSwap(nil, &err)
-			return
+			return err
 		}
 	}
+	return nil
 }
 
 // panels fills panels lo..hi by way of raw, which has room for their rows.

@@ -3,6 +3,7 @@ package cpu
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -104,5 +105,54 @@ func TestPackPieces(t *testing.T) {
 				t.Fatalf("row %d column %d is %v, want %v", i, k, v, want)
 			}
 		}
+	}
+}
+
+// broken is a matrix of which some rows cannot be read.
+type broken struct{ counted }
+
+var errBroken = errors.New("broken")
+
+func (m broken) ReadRows(dst []byte, lo, hi int) error {
+	if hi > 100 {
+		return errBroken
+	}
+	return m.counted.ReadRows(dst, lo, hi)
+}
+
+// Matrices of all sizes packed in one go are what each is by itself; an error
+// is said to be of the one that it is of, and leaves nothing.
+func TestPackAll(t *testing.T) {
+	b := openFor(t, Options{Threads: 3})
+	var jobs []kernels.PackJob
+	for i, rows := range []int{1, 300, 16, 17, 2000, 5, 128} {
+		jobs = append(jobs, kernels.PackJob{Matrix: counted{rows, 64 + 32*i}, Format: []kernels.Format{kernels.AsStored, kernels.Q8, kernels.F32}[i%3]})
+	}
+	all, _, err := b.PackAll(nil, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, j := range jobs {
+		one, err := b.Pack(nil, j.Matrix, j.Format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := all[i].(*weight), one.(*weight)
+		if got.rows != want.rows || !bytes.Equal(got.buf.mem[:got.Bytes()], want.buf.mem[:want.Bytes()]) {
+			t.Errorf("job %d is packed otherwise than alone", i)
+		}
+		_, _ = one.Free(), all[i].Free()
+	}
+	for _, bad := range []kernels.PackJob{{Matrix: broken{counted{500, 64}}}, {Matrix: counted{3, 64}, Format: 99}, {Matrix: counted{0, 64}}} {
+		all, failed, err := b.PackAll(nil, append(jobs[:4:4], bad, jobs[5]))
+		if err == nil || failed != 4 || all != nil {
+			t.Errorf("%v: job %d, %v", bad, failed, err)
+		}
+		if _, ok := bad.Matrix.(broken); ok && !errors.Is(err, errBroken) {
+			t.Error(err)
+		}
+	}
+	if n := b.dev.used.Load(); n != 0 {
+		t.Errorf("%d bytes are left", n)
 	}
 }
