@@ -157,6 +157,23 @@ func TestProbeTrouble(t *testing.T) {
 			t.Errorf("--forget: exit %d, %s", code, out)
 		}
 	})
+	t.Run("called off", func(t *testing.T) { // which says nothing of the link
+		cache := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", cache)
+		file := machine(t, "none")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, _ = probing(cache)
+			cancel()
+		}()
+		var out, errOut bytes.Buffer
+		if code := execute(ctx, []string{"doctor", "--simulate", file, "--soak", "1m"}, strings.NewReader(""), &out, &errOut); code != exitInterrupted {
+			t.Errorf("exit %d: %s%s", code, &out, &errOut)
+		}
+		if code, out, errOut := call(t, "doctor", "--simulate", file); code != 0 || strings.Count(out, "PIX ok") != 2 {
+			t.Errorf("afterwards: exit %d\n%s%s", code, out, errOut)
+		}
+	})
 	t.Run("marker", func(t *testing.T) {
 		cache := t.TempDir()
 		t.Setenv("XDG_CACHE_HOME", cache)
@@ -174,22 +191,26 @@ func TestProbeTrouble(t *testing.T) {
 
 // killProbe waits for a probe's marker and ends the process that wrote it.
 func killProbe(cache string) error {
+	pid, err := probing(cache)
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// probing waits for a probe's marker, and gives the process that wrote it.
+func probing(cache string) (pid int, err error) {
 	for range 3000 {
 		list, err := filepath.Glob(filepath.Join(cache, "infer", "links", "probing-*.json"))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if len(list) > 0 {
-			name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(list[0]), "probing-"), ".json")
-			pid, err := strconv.Atoi(name)
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(pid, syscall.SIGKILL)
+			return strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(list[0]), "probing-"), ".json"))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("no probe within 30 s")
+	return 0, fmt.Errorf("no probe within 30 s")
 }
 
 // A GPU that is lost, and GPUs that do not take the weights: the text is the same, and it is said what happened.

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +31,8 @@ func newProbe() *cobra.Command {
 		Short: "Probe links between GPUs (run by other commands)",
 		Args:  argsExactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Who asked may be gone: that must not look like a link's doing.
+			signal.Ignore(syscall.SIGPIPE)
 			list, err := parsePairs(pairs)
 			if err != nil {
 				return err

@@ -143,8 +143,11 @@ func (v *Surveyor) conduct(ctx context.Context, todo []Pair, at func(Pair) ends,
 				open = nil
 			}
 		})
-		if ctx.Err() != nil {
-			return fresh // called off
+		if ctx.Err() != nil { // called off: the probe's end says nothing of its link
+			if v.Store != nil {
+				s.Problems = append(s.Problems, v.Store.sweep(false))
+			}
+			return fresh
 		}
 		if v.Store != nil && err != nil {
 			s.Problems = append(s.Problems, v.Store.sweep(all.Err() == nil))

@@ -87,12 +87,12 @@ func (p *Probe) Run(ctx context.Context, pairs []Pair, w io.Writer) error {
 			}
 		}
 		if err := line(Line{Begin: &IDPair{pair.From.Index, pair.To.Index}}); err != nil {
-			return err
+			return errors.Join(err, unmark())
 		}
 		began := time.Now()
 		m := p.Pair(ctx, pair)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if ctx.Err() != nil { // called off, which says nothing of the link
+			return errors.Join(ctx.Err(), unmark())
 		}
 		if err := errors.Join(unmark(), line(Line{Result: &m, Took: time.Since(began).Seconds()})); err != nil {
 			return err

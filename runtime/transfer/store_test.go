@@ -311,7 +311,41 @@ func TestProbeDoesNotStart(t *testing.T) {
 	}
 }
 
-// Called off by the user: nothing is learned.
+// Called off by the user, or left alone by who asked: the probe takes its marker
+// back, which would stand for a crash.
+func TestProbeTakesMarkerBack(t *testing.T) {
+	dir := t.TempDir()
+	store, err := OpenStore(dir, KeyOf(gpuInfos(2), hostFS("b"), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := func() bool {
+		list, err := filepath.Glob(filepath.Join(dir, "probing-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list) > 0
+	}
+	p := Probe{Store: store}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	seen := false
+	look := writer(func([]byte) error { seen = seen || marked(); return nil })
+	if err := p.Run(over, []Pair{{id(0), id(1)}}, look); !errors.Is(err, context.Canceled) || !seen || marked() {
+		t.Errorf("called off: %v, marked while it ran %t, afterwards %t", err, seen, marked())
+	}
+	gone := errors.New("broken pipe")
+	if err := p.Run(t.Context(), []Pair{{id(0), id(1)}}, writer(func([]byte) error { return gone })); !errors.Is(err, gone) || marked() {
+		t.Errorf("nobody listens: %v, marked afterwards %t", err, marked())
+	}
+}
+
+type writer func([]byte) error
+
+func (w writer) Write(b []byte) (int, error) { return len(b), w(b) }
+
+// Called off by the user: nothing is learned, also when the probe was ended
+// before it could take its marker back.
 func TestProbeCalledOff(t *testing.T) {
 	dir := t.TempDir()
 	store, err := OpenStore(dir, KeyOf(gpuInfos(2), hostFS("b"), ""))
@@ -319,7 +353,11 @@ func TestProbeCalledOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &probes{do: func(ctx context.Context, p Pair) (*Measurement, error) { cancel(); return nil, ctx.Err() }}
+	p := &probes{do: func(ctx context.Context, p Pair) (*Measurement, error) {
+		cancel()
+		const ended = 1 << 30 // no process has this number
+		return nil, errors.Join(ctx.Err(), store.write(store.markerOf(ended), marker{endsOf(gpuInfos(2), p), ended, "b", time.Now()}))
+	}}
 	v := Surveyor{Infos: gpuInfos(2), Links: allLinks(2), Store: store, Spawn: p.spawn}
 	for p, f := range verdicts(v.Survey(ctx)) {
 		if f != NotProbed {
