@@ -262,11 +262,30 @@ func (r *Runner) Away() []devicemap.Bytes {
 	return all
 }
 
-// Close frees everything that Load made.
+// settle waits for what is queued, which uses what is about to be freed. What
+// a device says to that, it says to whoever uses it next.
+func (r *Runner) settle() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	defer cancel()
+	for i, st := range r.stages {
+		if st.stream != nil && st.before == nil {
+			_ = st.stream.Sync(ctx)
+		}
+		for k, l := range r.lanes {
+			if k > 0 && st.before == nil && i < len(l.streams) {
+				_ = l.streams[i].Sync(ctx)
+			}
+		}
+		_ = st.away.sync(ctx)
+	}
+}
+
+// Close waits for what is under way, and frees everything that Load made.
 func (r *Runner) Close() error {
 	if r.expire != nil {
 		r.expire()
 	}
+	r.settle()
 	errs := []error{r.closeLanes()}
 	for _, st := range r.stages {
 		if st.model != nil {

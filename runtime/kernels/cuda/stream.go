@@ -207,11 +207,7 @@ func (s *stream) Wait(e device.Event) {
 func (s *stream) Sync(ctx context.Context) error {
 	s.settle()
 	s.results.fetch(s)
-	if err := s.Err(); err != nil {
-		s.flush() // so that nobody waits for its records
-		return err
-	}
-	if s.dirty {
+	if err := s.Err(); err != nil || s.dirty {
 		if err := s.await(ctx, nil); err != nil {
 			return err
 		}
@@ -234,8 +230,13 @@ func (s *stream) Err() error {
 func (s *stream) fail(err error) { s.err.CompareAndSwap(nil, &err) }
 
 // await hands what is queued to the owner and waits until the device is done
-// with all of it, or with half h.
+// with all of it, or with half h. After a wait that was given up there is no
+// other: the owner may still have its turn before it.
 func (s *stream) await(ctx context.Context, h *half) error {
+	if err := s.Err(); err != nil {
+		s.flush() // so that nobody waits for its records
+		return err
+	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.dev.sys.options.Timeout)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"infer/runtime/device"
+	driver "infer/runtime/internal/cuda"
 	"infer/runtime/internal/cuda/sim"
 	"infer/runtime/kernels"
 	"infer/runtime/tensor"
@@ -293,6 +294,40 @@ func TestDeadline(t *testing.T) {
 	}
 	b.close()
 	if err := m.Close(); err != nil { // ends what hangs
+		t.Error(err)
+	}
+}
+
+// After a wait that was given up, the owner may still have its turn before it:
+// nothing else is handed to it, and nobody waits for it.
+func TestCalledOff(t *testing.T) {
+	s := open(t, Options{})
+	e := newEnd(t, s, 0)
+	x := e.bytes(3 * halfBytes)
+	e.ops.Fill(x, 1, 1)
+	busy := make(chan struct{})
+	e.b.dev.owner.Post(func(*driver.Thread) { <-busy })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	fails(t, e.stream.Sync(ctx), context.Canceled, "cuda:0", "Fill")
+	done := make(chan error, 1)
+	go func() {
+		e.stream.Upload(x, make([]byte, 3*halfBytes)) // more than staging holds
+		done <- e.stream.Sync(t.Context())
+	}()
+	late := time.AfterFunc(20*time.Second, func() {
+		t.Error("it waits for the owner")
+		close(busy)
+	})
+	fails(t, <-done, context.Canceled)
+	if late.Stop() {
+		close(busy)
+	}
+	e.close()
+	again := newEnd(t, s, 0) // the device itself is well
+	defer again.close()
+	again.ops.Fill(again.bytes(100), 1, 1)
+	if err := again.stream.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
