@@ -148,6 +148,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 			WeightsChanged: func(err error) {
 				o.log.Error().Err(err).Msg("weights changed in a GPU's memory: they are loaded again, and answers under way have been failed")
 			},
+			Replayed: func(cause error) {
+				o.log.Warn().Err(cause).Msg("the step is computed again")
+			},
 			Rewound: func(cause error) {
 				o.log.Warn().Err(cause).Msg("what was in the K/V cache is computed again")
 			},

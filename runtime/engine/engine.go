@@ -54,6 +54,8 @@ type Events struct {
 	// WeightsChanged: the model is loaded again; sequences that were running
 	// have been failed.
 	WeightsChanged func(err error)
+	// Replayed: a step is computed again, since a copy of it arrived changed.
+	Replayed func(cause error)
 	// Rewound: all K/V is computed again.
 	Rewound func(cause error)
 	// DeviceLost: sequences pause; then Recovered, or Failed. left is what
@@ -136,6 +138,7 @@ func prepare(c Config) (*Engine, error) {
 			return nil, fmt.Errorf("stop id %d is not in the model's vocabulary of %d", id, e.vocab)
 		}
 	}
+	c.Runner.replayed = c.Events.Replayed
 	e.life, e.quit = context.WithCancel(context.Background())
 	e.workers = newWorkers(min(runtime.GOMAXPROCS(0), 8), e.choose)
 	return e, nil

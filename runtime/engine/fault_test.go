@@ -104,7 +104,13 @@ func TestStepFails(t *testing.T) {
 // step is computed again, and when that does not help either, it fails.
 func TestCorruptCopy(t *testing.T) {
 	var in, bad atomic.Int64 // copies of hidden states until the first bad one; bad ones in a row
-	e, m := openFake(t, fakeSetup{stages: 2, stream: func(stage int, s device.Stream) device.Stream {
+	var told atomic.Uint64
+	events := Events{Replayed: func(cause error) {
+		if m := (transfer.Mismatches)(nil); errors.As(cause, &m) {
+			told.Add(1)
+		}
+	}}
+	e, m := openFake(t, fakeSetup{stages: 2, c: Config{Events: events}, stream: func(stage int, s device.Stream) device.Stream {
 		f := &faultStream{Stream: s}
 		if stage == 1 {
 			f.corrupt = func(dst tensor.Tensor) bool {
@@ -122,8 +128,8 @@ func TestCorruptCopy(t *testing.T) {
 		in.Store(int64(good + 1))
 		runJobs(t, e, []job{{greedy(prompt, 30), answer{ids: want}}})
 		replays++
-		if s := e.Stats(); s.Replays != replays || s.FailedSteps != 0 {
-			t.Errorf("one bad copy after %d: %d replays, %d failed steps", good, s.Replays, s.FailedSteps)
+		if s := e.Stats(); s.Replays != replays || told.Load() != replays || s.FailedSteps != 0 {
+			t.Errorf("one bad copy after %d: %d replays, told of %d, %d failed steps", good, s.Replays, told.Load(), s.FailedSteps)
 		}
 	}
 	for i, good := range []int{0, 1, 17} {

@@ -139,6 +139,7 @@ func (e *Engine) replace(ctx context.Context, lost []device.ID, cause error) {
 	e.mu.Lock()
 	e.c.Runner = r
 	r.replays.Add(replays)
+	r.replayed = e.c.Events.Replayed
 	e.recovering = nil
 	unfit := e.sched.Restart(limitsOf(r.Plan(), e.c))
 	for _, q := range unfit {

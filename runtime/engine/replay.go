@@ -35,6 +35,9 @@ func (r *Runner) attempts(ctx context.Context, l *lane) error {
 			return err
 		}
 		r.replays.Add(1)
+		if r.replayed != nil {
+			r.replayed(err)
+		}
 		l.err = r.queue(ctx, l)
 	}
 }

@@ -45,6 +45,7 @@ type Runner struct {
 	timeout  time.Duration
 	steps    uint64
 	replays  atomic.Uint64
+	replayed func(cause error) // Events.Replayed; may be nil
 	verify   transfer.Verify
 
 	// The context that bounds steps. It is renewed now and then, not for each

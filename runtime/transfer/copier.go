@@ -73,14 +73,16 @@ func New(o Options) Copier {
 	for _, d := range o.Devices {
 		c.devices[d.Info().ID] = d
 	}
-	c.begin()
+	c.begin(false)
 	return c
 }
 
-func (c *copier) begin() {
+// begin forgets the copies so far. What follows a copy that arrived changed is
+// verified whatever the mode.
+func (c *copier) begin(changed bool) {
 	c.n = 0
 	c.epoch++
-	c.checked = c.o.Verify.Step(c.epoch)
+	c.checked = changed || c.o.Verify.Step(c.epoch)
 	for _, p := range c.pairs {
 		p.used = 0
 	}
@@ -183,7 +185,7 @@ func (c *copier) Commit(step uint64) error {
 			bad = append(bad, h.mismatch(step))
 		}
 	}
-	c.begin()
+	c.begin(bad != nil)
 	c.diagnose = false
 	if bad == nil {
 		return nil
@@ -213,7 +215,7 @@ func (h *hop) mismatch(step uint64) *MismatchError {
 }
 
 // Abandon implements Copier.
-func (c *copier) Abandon() { c.begin() }
+func (c *copier) Abandon() { c.begin(false) }
 
 // Close frees staging buffers and events; work that uses them must have
 // finished.

@@ -166,6 +166,31 @@ func TestHarmIsFound(t *testing.T) {
 	}
 }
 
+// However few steps are verified, the one that is computed again is.
+func TestReplayIsVerified(t *testing.T) {
+	v, err := ParseVerify("sampled:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Options{Verify: v})
+	a, b := open(t, 0, 100), open(t, 1, 100)
+	a.fill(1)
+	b.faulty.harm = func(p []byte) { p[5] ^= 1 }
+	found := ""
+	for step := range uint64(6) { // the odd ones are sampled
+		if err := move(c, b.End, a.End); err != nil {
+			t.Fatal(err)
+		}
+		found += map[bool]string{true: "x", false: "-"}[c.Commit(step) != nil]
+		if step == 3 {
+			b.faulty.harm = nil
+		}
+	}
+	if found != "-xxx--" {
+		t.Errorf("found in %s, want -xxx--: all after the first", found)
+	}
+}
+
 func TestSourceFails(t *testing.T) {
 	a, b := open(t, 0, 10), open(t, 1, 10)
 	a.faulty.syncs = fmt.Errorf("sync: %w", device.ErrDeviceLost)
