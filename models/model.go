@@ -109,7 +109,8 @@ type Stage interface {
 
 // Verifiable is a Stage that knows what its memory must hold.
 type Verifiable interface {
-	// Resident lists weights, norms and tables on the stage's own device.
+	// Resident lists weights, norms and tables, on the stage's device and on
+	// that of its experts.
 	// Weights of a backend that does not know their digest are left out.
 	Resident() []kernels.Resident
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -213,12 +214,33 @@ func probing(cache string) (pid int, err error) {
 	return 0, fmt.Errorf("no probe within 30 s")
 }
 
+// Weights of experts are verified where they are, and it is that GPU which is
+// left out.
+func TestFaultyExperts(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	args := []string{"run", "../../models/modelstest/testdata/qwen3_moe", "--ids", "1,2,3,4,5", "--temperature", "0", "--max-tokens", "4", "--json"}
+	var want, got runOutput
+	decode(t, infer(t, args...), &want)
+	file := machine(t, "none", `{"kind": "bitflip", "from": -1, "to": 1, "paths": ["upload"], "min_bytes": 20000, "times": 1}`)
+	code, out, said := call(t, append(args, "--simulate", file, "--no-peer", "--device-map", "cuda:0=0-,experts=cuda:1")...)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	decode(t, out, &got)
+	if !slices.Equal(got.IDs, want.IDs) || !strings.Contains(said, `"device":"cuda:1"`) || !strings.Contains(said, "on cuda:1 changed") {
+		t.Errorf("ids %v, want %v\n%s", got.IDs, want.IDs, said)
+	}
+}
+
 // A GPU that is lost, and GPUs that do not take the weights: the text is the same, and it is said what happened.
 func TestFaultsInProduction(t *testing.T) {
 	for fault, says := range map[string]string{
 		`{"kind": "lost", "device": 1, "after": 40}`:                                        "going on without these devices",
 		`{"kind": "oom", "device": 1, "after": 6}`:                                          "cannot be loaded there",
 		`{"kind": "bitflip", "from": -1, "to": 1, "paths": ["upload"], "min_bytes": 60000}`: "cannot be loaded there",
+		`{"kind": "capability", "device": 1, "capability": "7.3"}`:                          "the driver refuses the kernels", // older than they are made for
+		`{"kind": "capability", "capability": "7.3"}`:                                       "update the driver",              // none is left
+		`{"kind": "bitflip", "from": 1, "to": -1, "after": 4, "times": 1}`:                  "the step is computed again",
 	} {
 		t.Setenv("XDG_CACHE_HOME", t.TempDir())
 		if said := serves(t, machine(t, "none", fault)); !strings.Contains(said, says) {

@@ -159,12 +159,6 @@ func (l *loading) uploadVectors() error {
 	if err := l.upload(l.o.Stream, a, l.small); err != nil {
 		return err
 	}
-	if n := len(l.small); n > 0 {
-		l.s.sent = append(l.s.sent, kernels.Resident{
-			What:   "norms and biases",
-			Memory: tensor.Tensor{Buf: a.buf, DType: tensor.U8, Shape: tensor.Of(n)}, Sent: kernels.DigestOf(l.small),
-		})
-	}
 	l.small = nil
 	if p := l.s.place; p != nil {
 		if err := l.s.moeWeights.alloc(p.Backend.Device()); err != nil {
@@ -211,6 +205,10 @@ func (l *loading) upload(s device.Stream, a *arena, small []byte) error {
 	if err := s.Sync(l.ctx); err != nil {
 		return fmt.Errorf("upload norms and biases: %w", err)
 	}
+	l.s.sent = append(l.s.sent, kernels.Resident{
+		What:   "norms and biases",
+		Memory: tensor.Tensor{Buf: a.buf, DType: tensor.U8, Shape: tensor.Of(len(small))}, Sent: kernels.DigestOf(small),
+	})
 	return nil
 }
 

@@ -19,7 +19,7 @@ type stage struct {
 	embed, head kernels.Weight     // [VocabSize, Hidden]; one and the same when tied
 	norm        vector             // [Hidden], final
 	cos, sin    vector             // [MaxPositions, Dim/2]
-	sent        []kernels.Resident // what was uploaded to weights
+	sent        []kernels.Resident // what was uploaded to weights, and to away.weights
 	weights     arena              // norms, biases, tables
 	scratch     arena
 	hidden      vector // [MaxTokens, Hidden] residual stream of a stage that is the whole model
@@ -190,12 +190,14 @@ func (s *stage) eachAway(f func(kernels.Weight)) {
 // Resident implements models.Verifiable.
 func (s *stage) Resident() []kernels.Resident {
 	all := slices.Clone(s.sent)
-	s.each(func(w kernels.Weight) {
+	add := func(w kernels.Weight) {
 		if v, ok := w.(kernels.VerifiableWeight); ok {
 			what := fmt.Sprintf("a %d×%d %v matrix", w.Rows(), w.Cols(), w.Format())
 			all = append(all, kernels.Resident{What: what, Memory: v.Memory(), Sent: v.Sent()})
 		}
-	})
+	}
+	s.each(add)
+	s.eachAway(add)
 	return all
 }
 

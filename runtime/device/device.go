@@ -16,6 +16,7 @@ var (
 	ErrOutOfMemory  = errors.New("out of device memory")
 	ErrDeviceLost   = errors.New("device lost")
 	ErrNotSupported = errors.New("not supported by this device")
+	ErrRefused      = errors.New("the driver refuses the kernels")
 )
 
 // Kind of a device.

@@ -44,13 +44,14 @@ func (p *Placement) Load(ctx context.Context) (*Runner, error) {
 		switch {
 		case err == nil:
 			return r, nil
-		case ctx.Err() != nil || !errors.As(err, &at) || at.Stage.Device.Kind == device.CPU || !deviceFault(err):
+		case ctx.Err() != nil || !errors.As(err, &at) || at.at().Kind == device.CPU || !deviceFault(err):
 			return nil, errors.Join(append(failed, err)...)
 		}
-		p.gone = append(p.gone, at.Stage.Device)
-		failed = append(failed, fmt.Errorf("left out %v: %w", at.Stage.Device, err))
+		id := at.at()
+		p.gone = append(p.gone, id)
+		failed = append(failed, fmt.Errorf("left out %v: %w", id, err))
 		if p.Excluded != nil {
-			p.Excluded(at.Stage.Device, err)
+			p.Excluded(id, err)
 		}
 	}
 }
@@ -59,7 +60,7 @@ func (p *Placement) Load(ctx context.Context) (*Runner, error) {
 // or plans.
 func deviceFault(err error) bool {
 	var w *WeightsError
-	return errors.Is(err, device.ErrDeviceLost) || errors.Is(err, device.ErrOutOfMemory) || errors.As(err, &w)
+	return errors.Is(err, device.ErrDeviceLost) || errors.Is(err, device.ErrOutOfMemory) || errors.Is(err, device.ErrRefused) || errors.As(err, &w)
 }
 
 // Recover is Config.Recover.

@@ -135,7 +135,7 @@ func (r *Runner) open(ctx context.Context, c RunnerConfig, ps devicemap.Stage, b
 	p := r.plan
 	experts, err := r.openAway(st, c.Backends)
 	if err != nil {
-		return err
+		return &awayError{ps.ExpertsOn, err}
 	}
 	st.model, err = c.Model.Load(ctx, models.LoadOptions{
 		Lo: ps.Lo, Hi: ps.Hi, Embed: ps.Embed, Head: ps.Head,

@@ -106,9 +106,9 @@ func (r *Runner) scrub(ctx context.Context, i int) (bytes int64, all int, err er
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	w := &at.checked[i]
-	at.ops.Digest(&w.got, w.Memory)
-	if err := at.stream.Sync(ctx); err != nil {
+	w.ops.Digest(&w.got, w.Memory)
+	if err := w.stream.Sync(ctx); err != nil {
 		return 0, all, err
 	}
-	return w.Memory.Bytes(), all, w.check(at.Device)
+	return w.Memory.Bytes(), all, w.check()
 }

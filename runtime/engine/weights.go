@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"infer/models"
@@ -20,6 +21,28 @@ type StageError struct {
 func (e *StageError) Error() string { return fmt.Sprintf("load %v: %v", e.Stage, e.Err) }
 func (e *StageError) Unwrap() error { return e.Err }
 
+// at is the device that what went wrong with a stage went wrong on.
+func (e *StageError) at() device.ID {
+	var w *WeightsError
+	var away *awayError
+	switch {
+	case errors.As(e.Err, &w):
+		return w.Device
+	case errors.As(e.Err, &away):
+		return away.on
+	}
+	return e.Stage.Device
+}
+
+// awayError is of the device of a stage's experts.
+type awayError struct {
+	on  device.ID
+	err error
+}
+
+func (e *awayError) Error() string { return fmt.Sprintf("experts on %v: %v", e.on, e.err) }
+func (e *awayError) Unwrap() error { return e.err }
+
 // WeightsError: the memory of a device does not hold what was sent there.
 type WeightsError struct {
 	Device    device.ID
@@ -33,40 +56,53 @@ func (e *WeightsError) Error() string {
 		e.What, e.Bytes, e.Device, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
 }
 
-// checkedWeight is one piece of a stage's memory that can be verified.
+// checkedWeight is one piece of a GPU's memory that can be verified, with what
+// reads it there.
 type checkedWeight struct {
 	kernels.Resident
-	got kernels.Digest
+	on     device.ID
+	ops    kernels.Ops
+	stream device.Stream
+	got    kernels.Digest
 }
 
-// verifyWeights holds what a GPU got against what was sent to it.
+// verifyWeights holds what the GPUs of a stage got against what was sent to
+// them.
 func (r *Runner) verifyWeights(ctx context.Context, st *stage) error {
 	v, ok := st.model.(models.Verifiable)
-	if !ok || st.Device.Kind == device.CPU || r.verify == transfer.VerifyOff {
+	if !ok || r.verify == transfer.VerifyOff {
 		return nil
 	}
 	for _, w := range v.Resident() {
-		st.checked = append(st.checked, checkedWeight{Resident: w})
+		c := checkedWeight{Resident: w, on: st.Device, ops: st.ops, stream: st.stream}
+		if b, ok := w.Memory.Buf.(device.Buffer); ok && st.away != nil && b.Device() == st.away.id {
+			c.on, c.ops, c.stream = st.away.id, st.away.ops, st.away.stream
+		}
+		if c.on.Kind != device.CPU {
+			st.checked = append(st.checked, c)
+		}
 	}
 	for i := range st.checked {
-		st.ops.Digest(&st.checked[i].got, st.checked[i].Memory)
-	}
-	if err := st.stream.Sync(ctx); err != nil {
-		return fmt.Errorf("read weights back: %w", err)
+		w := &st.checked[i]
+		w.ops.Digest(&w.got, w.Memory)
 	}
 	for i := range st.checked {
-		if err := st.checked[i].check(st.Device); err != nil {
+		w := &st.checked[i]
+		if err := w.stream.Sync(ctx); err != nil {
+			return fmt.Errorf("read weights back: %w", err)
+		}
+		if err := w.check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *checkedWeight) check(id device.ID) error {
+func (w *checkedWeight) check() error {
 	if w.got == w.Sent {
 		return nil
 	}
-	return &WeightsError{Device: id, What: w.What, Bytes: w.Memory.Bytes(), Sent: w.Sent, Got: w.got}
+	return &WeightsError{Device: w.on, What: w.What, Bytes: w.Memory.Bytes(), Sent: w.Sent, Got: w.got}
 }
 
 // batchCheck is the digest of a step's batch, as sent to a stage's device and

@@ -39,8 +39,13 @@ func (b *Backend) ActType() tensor.DType { return b.act }
 // KVType is BF16, or F32; see Precision.
 func (b *Backend) KVType() tensor.DType { return b.kv }
 
-// NewOps opens the operations on a stream of this device.
+// NewOps opens the operations on a stream of this device. It compiles the
+// smallest kernel, so that a driver which refuses them says so before weights
+// are read: device.ErrRefused.
 func (b *Backend) NewOps(s device.Stream) (kernels.Ops, error) {
+	if err := b.dev.do("open the operations", b.dev.fn.digest.resolve); err != nil {
+		return nil, err
+	}
 	o := &ops{
 		stream: s.(*stream), fn: b.dev.fn, actType: b.act, kvType: b.kv,
 		act: actIndex(b.act), pair: pairIndex(b.kv, b.act),

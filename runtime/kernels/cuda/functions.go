@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"infer/runtime/device"
 	driver "infer/runtime/internal/cuda"
 	"infer/runtime/kernels"
 	"infer/runtime/tensor"
@@ -30,13 +31,35 @@ func (f *function) resolve(t *driver.Thread) error {
 	}
 	m, err := t.LoadModule(one)
 	if err != nil {
-		return fmt.Errorf("compile kernel %s: %w", f.name, err)
+		return fmt.Errorf("compile kernel %s: %w", f.name, refused(err))
 	}
 	if f.handle, err = t.Function(m, f.name); err != nil {
 		return fmt.Errorf("find kernel %s: %w", f.name, err)
 	}
 	f.ready = true
 	return nil
+}
+
+// What a driver may have against a kernel, and what to do then.
+var refusals = map[int]string{
+	200: "", // INVALID_IMAGE
+	209: "", // NO_BINARY_FOR_GPU
+	218: "", // INVALID_PTX
+	221: "libnvidia-ptxjitcompiler.so.1 is missing, which is a part of the driver: reinstall it; containers get it with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+	222: "the driver is too old for PTX 7.8: update it to 520 or newer",
+	223: "CUDA_DISABLE_PTX_JIT is set: unset it",
+}
+
+// refused tells a driver that does not take a kernel from other errors.
+func refused(err error) error {
+	what, ok := refusals[driver.Code(err)]
+	if !ok {
+		return err
+	}
+	if what == "" {
+		what = "update the driver, or report this with the output of: infer doctor --json"
+	}
+	return fmt.Errorf("%w: %w (%s)", device.ErrRefused, err, what)
 }
 
 // extract cuts the module down to one kernel: the driver compiles what it is
