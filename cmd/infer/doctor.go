@@ -18,6 +18,9 @@ import (
 	"infer/runtime/transfer"
 )
 
+// maxSoak of one pair.
+const maxSoak = 24 * time.Hour
+
 type doctorOptions struct {
 	archs, json, forget bool
 	soak                time.Duration
@@ -41,8 +44,12 @@ that something is unsafe; nothing unsafe is ever used.`,
 		Args: argsExactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case o.soak < 0:
-				return usagef("--soak %v: must not be negative", o.soak)
+			case o.soak < 0 || o.soak > maxSoak:
+				return usagef("--soak %v: want 0 to %v", o.soak, maxSoak)
+			case o.archs && (o.forget || o.soak > 0 || o.simulate != ""):
+				return usagef("--archs prints a table, and examines nothing: leave --forget, --soak and --simulate out")
+			case o.forget && (o.json || o.soak > 0 || o.simulate != ""):
+				return usagef("--forget examines nothing: leave --json, --soak and --simulate out, and call infer doctor again")
 			case o.archs:
 				return printArchs(cmd.OutOrStdout(), o.json)
 			case o.forget:
@@ -193,10 +200,8 @@ func forgetLinks(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	store, err := transfer.OpenStore(dir, transfer.Key{BootID: transfer.KeyOf(nil, os.DirFS("/"), "").BootID})
-	if err != nil {
-		return err
-	}
+	// What cannot be read is to be removed as well.
+	store, _ := transfer.OpenStore(dir, transfer.Key{BootID: transfer.KeyOf(nil, os.DirFS("/"), "").BootID})
 	n, err := store.Forget()
 	if err != nil {
 		return err

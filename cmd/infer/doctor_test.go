@@ -100,6 +100,11 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%s: safe %t, %v", c.machine, d.Safe, err)
 		}
 	}
+	for _, args := range []string{"--archs --forget", "--forget --soak 1s", "--archs --simulate RTX-4090", "--soak 9999h", "--soak -1s", "--forget --json"} {
+		if code, out, errOut := call(t, append([]string{"doctor"}, strings.Fields(args)...)...); code != exitUsage || out != "" {
+			t.Errorf("%s: exit %d, %s%s", args, code, out, errOut)
+		}
+	}
 	if code, out, _ := call(t, "doctor", "--archs"); code != 0 || !strings.Contains(out, "12.0") || !strings.Contains(out, "Hopper") {
 		t.Errorf("--archs: exit %d\n%s", code, out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -63,11 +64,15 @@ func (d *diagnosis) print(w io.Writer) error {
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "note: %s\n", p)
 	}
-	if d.Safe {
-		_, err := fmt.Fprintf(w, "\nall well: every way that is used has been verified, and is verified again in every step\n")
-		return err
+	if !d.Safe {
+		return nil
 	}
-	return nil
+	verdict := "all well: every way that is used has been verified, and is verified again in every step"
+	if slices.ContainsFunc(d.Links, func(l linkDiagnosis) bool { return l.Probe.Verdict == transfer.Inconclusive }) {
+		verdict = "nothing unsafe was found. Links that are unclear go by way of the host, which is verified in every step"
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", verdict)
+	return err
 }
 
 // printLinks prints the matrix, and a line for each link whose state needs one.
@@ -103,7 +108,7 @@ func (d *diagnosis) printLinks(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	legend := "ok: direct; host: by way of the host, no direct way is offered; slow, CORRUPT, HUNG, FAILED, QUARANTINED: by way of the host"
+	legend := "ok: direct; host: by way of the host, no direct way is offered; slow, unclear, CORRUPT, HUNG, FAILED, QUARANTINED: by way of the host"
 	if speeds {
 		legend += "; numbers: GB/s direct"
 	}

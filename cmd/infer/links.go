@@ -121,7 +121,7 @@ func routes(ctx context.Context, d *devices, f *computeFlags, plan devicemap.Pla
 	used := hopsOf(plan)
 	s := survey(ctx, d.gpus, surveyOptions{forbidden: f.transfer.forbidden(), simulate: f.simulate, only: used})
 	for _, err := range s.Problems {
-		log.Warn().Err(err).Msg("findings about links cannot be kept")
+		log.Warn().Err(err).Msg("what is known of links cannot be read or kept: they may be probed at each start")
 	}
 	for _, fact := range s.Facts {
 		if !slices.Contains(used, fact.Pair) {

@@ -143,7 +143,7 @@ func Hints(h Host, infos []device.Info, s []LinkFacts) []Hint {
 		}
 	}
 	if faulty > 0 && offered > 0 {
-		hint("driver", "the driver claims peer access that does not work here. It is not used; the text is right without it. --no-peer says so for good")
+		hint("driver", "the driver claims peer access that does not work here. It is not used; the text is right without it. --no-peer spares the probe")
 	}
 	if slow > 0 {
 		hint("slow", "peer copies are slower than the way by the host: usual where GPUs are on different sockets, or in virtual machines")

@@ -21,6 +21,7 @@ import (
 //	KEY.json           verdicts and quarantine, as long as nothing changes (Key)
 //	crashes.json       links whose probe ended its process, or the machine
 //	probing-PID.json   the link that a process is probing just now
+//	lock               held by who changes one of the first two
 //
 // Nothing here is needed: without a folder that can be written, links are
 // probed at each start. It is safe for concurrent use, also by processes.
@@ -89,6 +90,9 @@ func (s *Store) sweep(crashes bool) error {
 	for _, name := range list {
 		m, err := readJSON[marker](name)
 		if err != nil {
+			if errors.Is(err, errBroken) { // nobody knows whose it was
+				err = errors.Join(err, os.Remove(name))
+			}
 			if !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
@@ -128,11 +132,10 @@ func (s *Store) crashes() (map[ends]string, error) {
 }
 
 func (s *Store) crashed(e ends, detail string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	name := filepath.Join(s.dir, "crashes.json")
 	list, err := readJSON[[]crash](name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errBroken) {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(c crash) bool { return c.ends == e })
@@ -181,14 +184,35 @@ func (s *Store) load() (map[ends]Finding, map[ends]string, error) {
 
 // update changes the key's file.
 func (s *Store) update(change func(f *keyFile)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.lock()()
 	f, err := readJSON[keyFile](s.file())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || f.Schema != storeSchema {
 		f = keyFile{Schema: storeSchema, Key: s.key}
 	}
 	change(&f)
 	return s.write(s.file(), f)
+}
+
+// lockPatience is how long another process is waited for. What it does under
+// the lock takes milliseconds; if it does not end, both go on without.
+const lockPatience = 2 * time.Second
+
+// lock keeps others from changing files until the func that it returns is
+// called.
+func (s *Store) lock() (unlock func()) {
+	s.mu.Lock()
+	_ = os.MkdirAll(s.dir, 0o755)
+	f, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil { // so will be writing, which says why
+		return s.mu.Unlock
+	}
+	for began := time.Now(); !tryLock(f) && time.Since(began) < lockPatience; {
+		time.Sleep(2 * time.Millisecond)
+	}
+	return func() {
+		_ = f.Close()
+		s.mu.Unlock()
+	}
 }
 
 // saveFinding remembers a verdict.
@@ -227,6 +251,11 @@ func (s *Store) Forget() (files int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	left, err := filepath.Glob(filepath.Join(s.dir, ".new-*")) // by who was ended while it wrote
+	if err != nil {
+		return 0, err
+	}
+	list = append(list, left...)
 	var errs []error
 	for _, name := range list {
 		if strings.HasPrefix(filepath.Base(name), "probing-") {
@@ -274,7 +303,10 @@ func readJSON[T any](name string) (v T, err error) {
 		return v, err
 	}
 	if err := json.Unmarshal(b, &v); err != nil {
-		return v, fmt.Errorf("%s: %w", name, err)
+		return v, fmt.Errorf("%s: %w: %w", name, errBroken, err)
 	}
 	return v, nil
 }
+
+// errBroken: a file does not hold what was written to it.
+var errBroken = errors.New("broken, and left aside (infer doctor --forget removes it)")

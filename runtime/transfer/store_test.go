@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -269,6 +271,81 @@ func TestMarker(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "probing-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Files that a full disk or a reset left broken are said once, keep nothing
+// from being remembered, and are gone after Forget.
+func TestBrokenFiles(t *testing.T) {
+	dir := t.TempDir()
+	key := KeyOf(gpuInfos(2), hostFS("b"), "")
+	s, err := OpenStore(dir, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"crashes.json", "probing-7.json", key.String() + ".json", ".new-1234"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"from":`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenStore(dir, key); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "probing-7.json") || !strings.Contains(err.Error(), "--forget") {
+		t.Errorf("a broken marker: %v", err)
+	}
+	if _, err := OpenStore(dir, key); err != nil {
+		t.Errorf("said twice: %v", err)
+	}
+	if _, _, err := s.load(); !errors.Is(err, errBroken) {
+		t.Errorf("broken verdicts: %v", err)
+	}
+	if _, err := s.crashes(); !errors.Is(err, errBroken) {
+		t.Errorf("broken crashes: %v", err)
+	}
+	at := ends{"GPU-a", "GPU-b"}
+	if err := errors.Join(s.crashed(at, "killed"), s.saveFinding(at, Finding{Verdict: Healthy})); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.crashes(); err != nil || len(c) != 1 {
+		t.Errorf("crashes afterwards: %v, %v", c, err)
+	}
+	if f, _, err := s.load(); err != nil || f[at].Verdict != Healthy {
+		t.Errorf("verdicts afterwards: %v, %v", f, err)
+	}
+	if n, err := s.Forget(); err != nil || n != 3 {
+		t.Errorf("forgot %d files, %v", n, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.json")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Processes that find something at the same time do not lose each other's.
+func TestTogether(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	const each = 20
+	var all sync.WaitGroup
+	for i := range 4 {
+		s, err := OpenStore(dir, KeyOf(gpuInfos(2), hostFS("b"), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for k := range each {
+				at := ends{fmt.Sprint(i), fmt.Sprint(k)}
+				if err := errors.Join(s.saveFinding(at, Finding{Verdict: Healthy}), s.crashed(at, "x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s, err := OpenStore(dir, KeyOf(gpuInfos(2), hostFS("b"), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err1 := s.load()
+	crashed, err2 := s.crashes()
+	if len(found) != 4*each || len(crashed) != 4*each {
+		t.Errorf("%d verdicts and %d crashes of %d are left: %v", len(found), len(crashed), 4*each, errors.Join(err1, err2))
 	}
 }
 
