@@ -195,7 +195,7 @@ func (s *Store) update(change func(f *keyFile)) error {
 
 // lockPatience is how long another process is waited for. What it does under
 // the lock takes milliseconds; if it does not end, both go on without.
-const lockPatience = 2 * time.Second
+const lockPatience = 10 * time.Second
 
 // lock keeps others from changing files until the func that it returns is
 // called.
