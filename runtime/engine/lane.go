@@ -32,6 +32,7 @@ type lane struct {
 	ids    []byte    // host copy of Runner.largest
 	choice []int32
 
+	busy  bool   // a step is in flight
 	step  uint64 // number
 	batch *kernels.Batch
 	whole bool
@@ -111,7 +112,7 @@ func (r *Runner) closeLanes() error {
 func (r *Runner) Start(n int, b *kernels.Batch, wholeRows bool) {
 	r.steps++
 	l := r.lanes[n]
-	l.step, l.batch, l.whole = r.steps, b, wholeRows
+	l.busy, l.step, l.batch, l.whole = true, r.steps, b, wholeRows
 	l.err = r.queue(r.context(), l)
 }
 
@@ -120,7 +121,7 @@ func (r *Runner) Start(n int, b *kernels.Batch, wholeRows bool) {
 // again. An error means that nothing of it may be used.
 func (r *Runner) Finish(n int) error {
 	l := r.lanes[n]
-	r.done = l
+	r.done, l.busy = l, false
 	if err := r.attempts(r.context(), l); err != nil {
 		return fmt.Errorf("step %d (%d tokens of %d sequences): %w", l.step, len(l.batch.Tokens), len(l.batch.Contexts), err)
 	}

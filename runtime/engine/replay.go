@@ -34,12 +34,33 @@ func (r *Runner) attempts(ctx context.Context, l *lane) error {
 		if !replay(n, err) {
 			return err
 		}
+		if err := r.harmed(ctx); err != nil {
+			return err
+		}
 		r.replays.Add(1)
 		if r.replayed != nil {
 			r.replayed(err)
 		}
 		l.err = r.queue(ctx, l)
 	}
+}
+
+// harmed waits for the steps behind the one that is about to be computed again.
+// If the batch of one arrived changed, it may have written over the K/V that
+// this one reads.
+func (r *Runner) harmed(ctx context.Context) error {
+	for _, l := range r.lanes {
+		if !l.busy || l.err != nil {
+			continue
+		}
+		if r.wait(ctx, l) != nil {
+			continue // sticky: it ends this step too, or its own
+		}
+		if err := r.checkBatches(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replay decides whether a step is computed again after its n-th replay did

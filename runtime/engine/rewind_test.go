@@ -11,6 +11,7 @@ import (
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/ref"
+	"infer/runtime/tensor"
 )
 
 // shaky is a backend whose device gets a batch with other slots than were sent,
@@ -98,6 +99,48 @@ func TestChangedBatchHarmsNobody(t *testing.T) {
 				t.Errorf("computed again %d times, counted %d", n, e.c.Runner.Replays())
 			}
 		})
+	}
+}
+
+// A step is not computed again over pages that a step behind it has harmed.
+func TestReplayBehindChangedBatch(t *testing.T) {
+	m := &fakeModel{layers: 4, vocab: 50}
+	var copies, begun atomic.Int64
+	plan := devicemap.Plan{Blocks: 256, MaxContext: 512, MaxSeqs: 32, MaxTokens: 64, MaxLogits: 32, MicroBatches: 2}
+	var backends []kernels.Backend
+	for i := range 2 {
+		s := &shaky{every: 1, harm: func(b *kernels.Batch) {
+			if begun.Add(1)%23 == 0 {
+				for j := range b.Slots { // the pages of everybody's beginning
+					b.Slots[j] = b.Slots[j]%kernels.BlockSize + int32(j%24)*kernels.BlockSize
+				}
+			}
+		}}
+		s.wrapped = wrapped{Backend: ref.Open(), id: device.ID{Kind: device.CPU, Index: i}, stream: func(x device.Stream) device.Stream {
+			return &faultStream{Stream: x, corrupt: func(dst tensor.Tensor) bool {
+				return i == 1 && dst.Shape.Rank() == 2 && dst.Shape.Dim(1) == 2 && copies.Add(1)%5 == 0
+			}}
+		}}
+		backends = append(backends, s)
+		plan.Stages = append(plan.Stages, devicemap.Stage{Device: s.id, Lo: 2 * i, Hi: 2*i + 2, Embed: i == 0, Head: i == 1})
+	}
+	r, err := Load(t.Context(), RunnerConfig{Model: m, Plan: plan, Backends: backends})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rewound, replayed atomic.Int64
+	e, err := New(Config{Runner: r, MaxQueue: 1000, Events: Events{
+		Rewound: func(error) { rewound.Add(1) }, Replayed: func(error) { replayed.Add(1) },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for range 3 {
+		runJobs(t, e, fakeJobs(m, 24))
+	}
+	if rewound.Load() < 5 || replayed.Load() < 5 {
+		t.Errorf("all computed again %d times, a step %d times", rewound.Load(), replayed.Load())
 	}
 }
 
