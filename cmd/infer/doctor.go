@@ -178,6 +178,9 @@ func examine(ctx context.Context, o *doctorOptions) (*diagnosis, error) {
 	if h := transfer.Hints(d.Host, infos, s.Facts); h != nil {
 		d.Hints = h
 	}
+	if why := o.transfer.forbidden(); why != "" && len(s.Facts) > 0 {
+		d.Hints = append(d.Hints, transfer.Hint{Code: "forbidden", Text: "peer copies are not examined, since they are forbidden: " + why})
+	}
 	return d, nil
 }
 

@@ -100,6 +100,12 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%s: safe %t, %v", c.machine, d.Safe, err)
 		}
 	}
+	t.Run("forbidden", func(t *testing.T) {
+		t.Setenv("NCCL_P2P_DISABLE", "1")
+		if code, out, _ := call(t, "doctor", "--simulate", machine(t, "zeros")); code != 0 || !strings.Contains(out, "not examined") || strings.Contains(out, "PIX ok") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
 	for _, args := range []string{"--archs --forget", "--forget --soak 1s", "--archs --simulate RTX-4090", "--soak 9999h", "--soak -1s", "--forget --json"} {
 		if code, out, errOut := call(t, append([]string{"doctor"}, strings.Fields(args)...)...); code != exitUsage || out != "" {
 			t.Errorf("%s: exit %d, %s%s", args, code, out, errOut)

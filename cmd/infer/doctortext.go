@@ -108,7 +108,7 @@ func (d *diagnosis) printLinks(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	legend := "ok: direct; host: by way of the host, no direct way is offered; slow, unclear, CORRUPT, HUNG, FAILED, QUARANTINED: by way of the host"
+	legend := "ok: direct; host: by way of the host, no direct way is offered, or wanted; slow, unclear, CORRUPT, HUNG, FAILED, QUARANTINED: by way of the host"
 	if speeds {
 		legend += "; numbers: GB/s direct"
 	}

@@ -132,7 +132,7 @@ func (e *Engine) replace(ctx context.Context, lost []device.ID, cause error) {
 		e.mu.Lock()
 		e.recovering = nil
 		e.mu.Unlock()
-		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w", ErrFault, cause, lost, err))
+		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w; a new start tries all devices again", ErrFault, cause, lost, err))
 		return
 	}
 	now := time.Now()
