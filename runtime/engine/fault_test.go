@@ -106,7 +106,7 @@ func TestCorruptCopy(t *testing.T) {
 	var in, bad atomic.Int64 // copies of hidden states until the first bad one; bad ones in a row
 	var told atomic.Uint64
 	events := Events{Replayed: func(cause error) {
-		if m := (transfer.Mismatches)(nil); errors.As(cause, &m) {
+		if m := transfer.Mismatches(nil); errors.As(cause, &m) {
 			told.Add(1)
 		}
 	}}
