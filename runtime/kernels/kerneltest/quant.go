@@ -160,15 +160,18 @@ func quantMatMul(t *testing.T, open Opener) {
 					y := c.run(act, bias, add)
 					xs := p.ref.floats(c.x.ref)
 					p.same(fmt.Sprintf("M=%d N=%d K=%d bias=%v add=%v exact=%v", m, n, k, bias, add, exact), y, func(i int) float64 {
-						var terms, noise float64
+						var terms, squares, noise float64
 						for j := range k {
 							a, b := float64(held[i%n*k+j]), float64(xs[i/n*k+j])
 							terms += math.Abs(a * b)
+							squares += a * b * a * b
 							noise += a * a
 						}
-						// Float sums; integers of 16 bits; integers of 8 bits of up
-						// to 5 standard deviations.
-						limit := (8+2*math.Sqrt(float64(k)))*epsilon*(terms+math.Abs(float64(bv[i%n]))+math.Abs(float64(c.init[i]))) +
+						// Float sums; integers of 16 bits; what reading the weights back
+						// as activations rounds; integers of 8 bits of up to 5 standard
+						// deviations.
+						limit := 2*ulp(act)*math.Sqrt(squares) +
+							 (8+2*math.Sqrt(float64(k)))*epsilon*(terms+math.Abs(float64(bv[i%n]))+math.Abs(float64(c.init[i]))) +
 							6*math.Sqrt(noise)*127/65536
 						if !exact {
 							limit += 6 * math.Sqrt(noise/12) * 250 / 127
