@@ -103,6 +103,19 @@ func (in *Input) choose(tokens, seqs int, limit float64) ([]Stage, float64) {
 		return nil, inf
 	}
 	b.limit = limit
+	best, cost := b.choose()
+	if b.grouped && b.uneven() {
+		b.alone()
+		b.limit = min(limit, cost*same)
+		if other, t := b.choose(); t < cost {
+			best, cost = other, t
+		}
+	}
+	return best, cost
+}
+
+// choose tries how many leading layers have their experts on the CPU.
+func (b *builder) choose() ([]Stage, float64) {
 	choices, step := b.lightChoices()
 	slices.SortStableFunc(choices, func(x, y choice) int { return cmp.Compare(x.bound, y.bound) })
 	var best []Stage

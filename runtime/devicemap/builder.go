@@ -87,7 +87,7 @@ func (b *builder) fit(stages []Stage) bool {
 type builder struct {
 	in      *Input
 	devices []int   // into in.Devices, those that may be used
-	groups  [][]int // of them, alike: one class each
+	groups  [][]int // of them, alike: one class each; memory may differ
 	grouped bool    // every set is tried
 	experts int     // the CPU that may have experts of others; −1: none
 	onCPU   int
@@ -155,50 +155,6 @@ func (in *Input) builder(blocks int) *builder {
 	b.measureHops(w.rows)
 	b.group()
 	return b
-}
-
-// group finds devices that are alike. When the sets of them are too many each
-// is alone, and orders are tried.
-func (b *builder) group() {
-	for _, i := range b.devices {
-		at := slices.IndexFunc(b.groups, func(g []int) bool { return b.alike(g[0], i) })
-		if at < 0 {
-			b.groups = append(b.groups, []int{i})
-		} else {
-			b.groups[at] = append(b.groups[at], i)
-		}
-	}
-	states := 1
-	for _, g := range b.groups {
-		states = min(states*(len(g)+1), maxStates+1)
-	}
-	if b.grouped = states <= maxStates; b.grouped {
-		return
-	}
-	b.groups = nil
-	for _, i := range b.devices {
-		b.groups = append(b.groups, []int{i})
-	}
-}
-
-// alike tells whether two devices can stand for each other.
-func (b *builder) alike(i, j int) bool {
-	x, y := b.in.Devices[i], b.in.Devices[j]
-	if isCPU(x.Info.ID) || isCPU(y.Info.ID) || b.hop[i][j] != b.hop[j][i] {
-		return false
-	}
-	rx, _ := x.room()
-	ry, _ := y.room()
-	x.Info, y.Info, x.Limit, y.Limit = device.Info{}, device.Info{}, 0, 0
-	if rx != ry || x != y {
-		return false
-	}
-	for _, k := range b.devices {
-		if k != i && k != j && (b.hop[i][k] != b.hop[j][k] || b.hop[k][i] != b.hop[k][j]) {
-			return false
-		}
-	}
-	return true
 }
 
 // measureHops fills in the time between each two devices.
@@ -275,9 +231,11 @@ func (b *builder) bound(light int) float64 {
 	fill(least, inf)
 	for _, g := range b.groups {
 		d := &b.in.Devices[g[0]]
-		room, known := d.room()
-		p := place{float64((room - d.Reserve) * int64(len(g))), inf}
-		if !known {
+		p := place{0, inf}
+		for _, i := range g {
+			p.room += float64(max(b.room(i)-d.Reserve, 0))
+		}
+		if _, known := d.room(); !known {
 			p.room = inf
 		}
 		for l, y := range b.in.model(d).Layers {
@@ -314,6 +272,9 @@ func (b *builder) search(light, splits int) *search {
 		m := in.model(d)
 		c := class{ids: g, cpu: isCPU(d.Info.ID), head: in.head(d, w.seqs), moe: b.moe}
 		room, known := d.room()
+		for _, i := range g { // the least of any
+			room = min(room, b.room(i))
+		}
 		room -= d.Reserve
 		isExperts := g[0] == b.experts
 		if isExperts && light > 0 {

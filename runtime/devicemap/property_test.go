@@ -257,18 +257,27 @@ func feasible(in *Input, stages []Stage) bool {
 }
 
 func TestBruteForce(t *testing.T) {
-	count := 600
+	count, largest := 600, 8
 	if testing.Short() {
-		count = 60
+		count, largest = 60, 0
 	}
 	fit := 0
-	for seed := range count {
+	for seed := 0; seed < count || largest > 0; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))
 		devices, layers := 4, 7
-		if seed%10 == 0 {
+		switch {
+		case seed >= count:
+			devices, layers = 4, 24
+		case seed%10 == 0:
 			devices, layers = 3, 24
 		}
 		in := random(r, devices, layers)
+		if seed >= count {
+			if len(in.Devices) < 4 || len(in.Model.Layers) < 24 {
+				continue // not the largest
+			}
+			largest--
+		}
 		best, stages := brute(&in)
 		p, err := Auto(in)
 		if (err == nil) != (best < inf) {
@@ -284,5 +293,50 @@ func TestBruteForce(t *testing.T) {
 	}
 	if fit < count/4 {
 		t.Errorf("only %d of %d fit", fit, count)
+	}
+}
+
+// On machines whose sets of devices are too many to be tried all, how the plan
+// is searched for does not depend on memory: more of it is not slower, but for
+// what balancing gains on one order and not on another.
+func TestManyDevices(t *testing.T) {
+	count := 300
+	if testing.Short() {
+		count = 20
+	}
+	for seed := range count {
+		r := rand.New(rand.NewPCG(uint64(seed), 9))
+		kinds, n := 2+r.IntN(4), 9+r.IntN(8)
+		in := machine(n, 40, kinds, 0.8+0.6*r.Float64(), 0)
+		in.FullSeqs = 1
+		for range r.IntN(30) {
+			a, b, speed := r.IntN(kinds), r.IntN(kinds), []float64{6, 12, 50, 300}[r.IntN(4)]
+			for i := range n {
+				for j := range n {
+					if i != j && i%kinds == a && j%kinds == b {
+						in.Links = append(in.Links, Link{From: in.Devices[i].Info.ID, To: in.Devices[j].Info.ID, GBps: speed, US: 10})
+					}
+				}
+			}
+		}
+		p, err := Auto(in)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if err := checkPlan(&in, p); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for range 3 { // memory of one after the other: the kinds are no longer alike
+			d := &in.Devices[r.IntN(n)]
+			d.Info.FreeBytes += r.Int64N(d.Info.FreeBytes)
+			more, err := Auto(in)
+			if err != nil || more.Predicted.Step > p.Predicted.Step*1.005 {
+				t.Fatalf("seed %d: %v more: step %g, was %g; %v", seed, d.Info.ID, more.Predicted.Step, p.Predicted.Step, err)
+			}
+			if err := checkPlan(&in, more); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			p = more
+		}
 	}
 }
