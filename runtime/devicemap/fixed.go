@@ -18,6 +18,9 @@ func Fixed(in Input, parts []Part) (Plan, error) {
 	var p Plan
 	for i, part := range parts {
 		s := Stage{Device: part.Device, Lo: part.Lo, Hi: part.Hi, Embed: i == 0, Head: i == len(parts)-1}
+		if part.ExpertsOn != (device.ID{}) && !in.hasExperts(0, len(in.Model.Layers)) {
+			return Plan{}, fmt.Errorf("device map: experts are on %v, but this model has no routed experts", part.ExpertsOn)
+		}
 		if part.ExpertsOn != part.Device && in.hasExperts(part.Lo, part.Hi) {
 			s.ExpertsOn = part.ExpertsOn
 		}

@@ -107,11 +107,16 @@ type Input struct {
 	GPULayers *int
 }
 
+// MaxSeqs is how many sequences can be planned for; beyond it sums would not be
+// exact any more.
+const MaxSeqs = 1 << 20
+
 func (in *Input) check() error {
 	switch {
 	case len(in.Model.Layers) == 0:
 		return fmt.Errorf("plan: the model has no layers")
-	case in.BlockSize < 1 || in.MaxSeqs < 1 || in.MaxTokens < 1 || in.MaxLogits < 1 || in.MaxContext < 0 || in.FullSeqs < 0:
+	case in.BlockSize < 1 || in.MaxSeqs < 1 || in.MaxTokens < 1 || in.MaxLogits < 1 || in.MaxContext < 0 || in.FullSeqs < 0,
+		in.MaxSeqs > MaxSeqs || in.FullSeqs > MaxSeqs:
 		return fmt.Errorf("plan: %d sequences (%d in full), %d tokens and %d logit rows a step, context %d, blocks of %d: out of range",
 			in.MaxSeqs, in.FullSeqs, in.MaxTokens, in.MaxLogits, in.MaxContext, in.BlockSize)
 	case in.Model.MaxContext < 1:
