@@ -11,6 +11,7 @@ import (
 
 	"infer/cmd/infer/gpucheck"
 	"infer/runtime/devicemap"
+	"infer/runtime/kernels/cuda"
 )
 
 // version is set by the build (-ldflags -X main.version).
@@ -69,10 +70,11 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
+	var machine *cuda.MachineError // of --simulate or --gpus
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &machine):
 		return exitUsage
 	case errors.Is(err, devicemap.ErrDoesNotFit):
 		return exitDoesNotFit

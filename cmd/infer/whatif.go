@@ -34,7 +34,7 @@ type whatIf struct {
 func describe(machine string, f *computeFlags) (whatIf, error) {
 	infos, links, err := cuda.Describe(machine)
 	if err != nil {
-		return whatIf{}, usageError{err}
+		return whatIf{}, err
 	}
 	w := whatIf{links: hops(infos, links), imagined: true}
 	for _, info := range infos {

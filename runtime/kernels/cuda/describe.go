@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"infer/runtime/arch"
@@ -19,14 +21,14 @@ const contextBytes = 512 << 20
 func Describe(machine string) ([]device.Info, []device.Link, error) {
 	spec, err := readSpec(machine)
 	if err != nil {
-		return nil, nil, fmt.Errorf("machine %s: %w", machine, err)
+		return nil, nil, err
 	}
 	id := func(i int) device.ID { return device.ID{Kind: device.CUDA, Index: i} }
 	var infos []device.Info
 	for i, d := range spec.Devices {
 		var major, minor int
 		if _, err := fmt.Sscanf(d.Capability, "%d.%d", &major, &minor); err != nil {
-			return nil, nil, fmt.Errorf("machine %s: compute capability %q: %w", machine, d.Capability, err)
+			return nil, nil, &MachineError{machine, fmt.Errorf("compute capability %q: %w", d.Capability, err)}
 		}
 		g := &device.GPU{
 			Capability: arch.Of(major, minor), UUID: d.UUID, NUMANode: -1, MemoryGBps: d.MemoryGBps, Simulated: true,
@@ -57,12 +59,32 @@ func Describe(machine string) ([]device.Info, []device.Link, error) {
 	return infos, links, nil
 }
 
-// readSpec reads a preset's name or a topology file.
-func readSpec(machine string) (sim.Spec, error) {
+// MachineError says that a name or a file is no machine to simulate or to plan
+// for.
+type MachineError struct {
+	Machine string
+	Err     error
+}
+
+func (e *MachineError) Error() string { return fmt.Sprintf("machine %s: %v", e.Machine, e.Err) }
+func (e *MachineError) Unwrap() error { return e.Err }
+
+// readSpec reads a preset's name or a topology file. Its errors are
+// MachineErrors.
+func readSpec(machine string) (spec sim.Spec, err error) {
 	if strings.ContainsAny(machine, "/.") || isFile(machine) {
-		return sim.Read(machine)
+		spec, err = sim.Read(machine)
+	} else {
+		spec, err = sim.Preset(machine)
 	}
-	return sim.Preset(machine)
+	var file *fs.PathError // names the machine again
+	if errors.As(err, &file) {
+		err = file.Err
+	}
+	if err != nil {
+		return spec, &MachineError{machine, err}
+	}
+	return spec, nil
 }
 
 // TFlops is the nominal rate of a product's matrix products in 16 bits, 10¹²

@@ -111,7 +111,7 @@ func Open(o Options) (_ *System, err error) {
 func simulate(o Options) (*sim.Machine, error) {
 	spec, err := readSpec(o.Simulate)
 	if err != nil {
-		return nil, fmt.Errorf("simulate %s: %w", o.Simulate, err)
+		return nil, err
 	}
 	var so sim.Options
 	if o.Checks {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,26 +67,26 @@ var shortNames = map[string]string{
 func Preset(name string) (Spec, error) {
 	s := Spec{Schema: Schema, ID: name, Title: "simulated " + name, Driver: Driver{Version: ref("580.95.05"), KernelModule: "stock, open"}}
 	var rows []product
-	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '+' || r == ',' }) {
+	for part := range strings.SplitSeq(strings.ReplaceAll(name, ",", "+"), "+") {
 		count, model := 1, strings.TrimSpace(part)
+		if model == "" {
+			return s, errors.New("no GPU named in an entry; like 2xRTX-5090, or 2xRTX-5090+1xRTX-3060")
+		}
 		if n, rest, ok := strings.Cut(model, "x"); ok {
 			if v, err := strconv.Atoi(n); err == nil {
 				count, model = v, rest
 			}
 		}
 		if count < 1 || count > maxDevices || len(rows)+count > maxDevices {
-			return s, fmt.Errorf("simulated machine %q: %d GPUs; 1 to %d", name, len(rows)+count, maxDevices)
+			return s, fmt.Errorf("%d GPUs; 1 to %d", len(rows)+count, maxDevices)
 		}
 		p, err := findProduct(model)
 		if err != nil {
-			return s, fmt.Errorf("simulated machine %q: %w", name, err)
+			return s, err
 		}
 		for range count {
 			rows = append(rows, p)
 		}
-	}
-	if len(rows) == 0 {
-		return s, fmt.Errorf("simulated machine %q: no GPU named; like 2xRTX-5090", name)
 	}
 	for i, p := range rows {
 		s.Devices = append(s.Devices, p.device(i))

@@ -79,19 +79,19 @@ const (
 func Read(file string) (Spec, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return Spec{}, fmt.Errorf("simulated machine: %w", err)
+		return Spec{}, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSpecFile+1))
 	if err != nil {
-		return Spec{}, fmt.Errorf("simulated machine: %w", err)
+		return Spec{}, err
 	}
 	if len(data) > maxSpecFile {
-		return Spec{}, fmt.Errorf("simulated machine: %s: more than %d bytes", file, maxSpecFile)
+		return Spec{}, fmt.Errorf("%s: more than %d bytes", file, maxSpecFile)
 	}
 	s, err := Decode(data)
 	if err != nil {
-		return Spec{}, fmt.Errorf("simulated machine: %s: %w", file, err)
+		return Spec{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return s, nil
 }

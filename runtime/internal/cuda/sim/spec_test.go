@@ -64,7 +64,7 @@ func TestPresets(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"2xRTX-9999": "no GPU is called", "2x4070": "", "2xA100-PCIE": "", "": "no GPU named", "0xRTX-4090": "1 to 64", "65xRTX-4090": "1 to 64",
-		"60xL4+5xL4": "1 to 64", "2xRTX-PRO": "RTX-PRO-4000-Blackwell",
+		"2xRTX-5090+": "no GPU named", ",RTX-5090": "no GPU named", "L4++L4": "no GPU named", "60xL4+5xL4": "1 to 64", "2xRTX-PRO": "RTX-PRO-4000-Blackwell",
 	} {
 		if _, err := Preset(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
