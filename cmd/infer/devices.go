@@ -14,7 +14,6 @@ import (
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/cuda"
-	"infer/runtime/tensor"
 )
 
 // devices are what a session may compute on: the CPU, and the GPUs of this
@@ -124,9 +123,6 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 	for _, id := range all {
 		var b kernels.Backend = d.cpu
 		if id.Kind == device.CUDA {
-			if d.cpu.KVType() == tensor.I8 {
-				return nil, usagef("--kv-cache q8: the plan has stages on %v, and GPUs hold K/V as activations; leave it out, or use --device-map cpu", id)
-			}
 			var err error
 			if b, err = d.gpus.Backend(id.Index); err != nil {
 				return nil, err
@@ -135,9 +131,6 @@ func (d *devices) open(p devicemap.Plan) ([]kernels.Backend, error) {
 		if !slices.Contains(used, b) {
 			used = append(used, b)
 		}
-	}
-	if first := used[0]; slices.ContainsFunc(used, func(b kernels.Backend) bool { return b.ActType() != first.ActType() }) {
-		return nil, usagef("--precision bf16: the plan has stages on the CPU, which computes in f32; use --precision auto")
 	}
 	d.mu.Lock()
 	d.used = used

@@ -31,8 +31,8 @@ const wanted = 3
 
 // suggest finds the cheapest ways to make the request fit. Each has been
 // planned: when followed, it fits. Cheapest is what costs quality and money
-// least: a shorter context or smaller batch, weights in fewer bits, memory
-// that is there but not allowed, a GPU more.
+// least: another map, a shorter context or smaller batch, weights in fewer bits,
+// memory that is there but not allowed, a GPU more.
 func suggest(r *request) []suggestion {
 	var found []suggestion
 	var kindsFound []string // more of the same is no further way
@@ -41,14 +41,17 @@ func suggest(r *request) []suggestion {
 		for _, a := range group {
 			try := *r
 			try.places = slices.Clone(r.places)
-			if try.flags.ctx == 0 { // a context of a few tokens is no way out
-				try.flags.ctx = min(devicemap.PlanContext, r.model.Config().MaxPositions)
-			}
 			if a.kind != "" && slices.Contains(kindsFound, a.kind) || a.change(&try) != nil {
 				continue
 			}
 			if _, _, err := try.plan(); err != nil {
 				continue
+			}
+			if try.flags.ctx == 0 { // a context of a few tokens is no way out
+				try.flags.ctx = min(devicemap.PlanContext, r.model.Config().MaxPositions)
+				if _, _, err := try.plan(); err != nil {
+					continue
+				}
 			}
 			s := suggestion{What: a.what, Set: a.flags}
 			for _, f := range a.flags {
@@ -67,7 +70,9 @@ func suggest(r *request) []suggestion {
 
 // attempts by group, the cheapest group first.
 func (r *request) attempts() [][]attempt {
-	groups := [][]attempt{r.shorter(nil), r.smallerBatch(), r.fewerBits("q8"), r.fewerBits("q4"), r.allowed()}
+	groups := [][]attempt{
+		r.automatic(), r.fewerOnGPUs(), r.shorter(nil), r.smallerBatch(), r.fewerSeqs(), r.fewerBits("q8"), r.fewerBits("q4"), r.lessReserve(), r.allowed(),
+	}
 	for count := 1; count <= 16; count *= 2 {
 		groups = append(groups, r.moreGPUs(count))
 		if count == 1 {
@@ -77,15 +82,46 @@ func (r *request) attempts() [][]attempt {
 	return append(groups, r.shorter(r.fewerBits("q4")))
 }
 
+// automatic lets the planner decide in place of the user's map.
+func (r *request) automatic() []attempt {
+	if r.mapIsAuto() {
+		return nil
+	}
+	return []attempt{{
+		what:   "layers where there is memory for them",
+		flags:  [][2]string{{"device-map", "auto"}},
+		change: func(r *request) error { r.flags.deviceMap = "auto"; return nil },
+	}}
+}
+
+// mapIsAuto tells whether no map was given.
+func (r *request) mapIsAuto() bool { return r.flags.deviceMap == "" || r.flags.deviceMap == "auto" }
+
+// fewerOnGPUs takes layers off the GPUs where the user said how many are there.
+func (r *request) fewerOnGPUs() []attempt {
+	var list []attempt
+	asked := min(r.flags.gpuLayers, r.model.Config().Layers)
+	for n := asked - 1; n >= 0; n -= max(1, asked/16) {
+		list = append(list, attempt{
+			what:   fmt.Sprintf("%s on GPUs instead of %d", plural(n, "layer"), asked),
+			flags:  [][2]string{{"gpu-layers", fmt.Sprint(n)}},
+			change: func(r *request) error { r.flags.gpuLayers = n; return nil },
+		})
+	}
+	return list
+}
+
 // shorter contexts, beside other changes.
 func (r *request) shorter(with []attempt) []attempt {
-	context := r.flags.ctx
+	context, longest := r.flags.ctx, r.flags.ctx/2
 	if context == 0 {
-		return nil // it is cut to what fits by itself
+		// K/V is cut to what fits by itself; what grows with the context beside
+		// it is not.
+		context = r.model.Config().MaxPositions
+		longest = min(context/2, devicemap.PlanContext)
 	}
 	var list []attempt
-	for n := context / 2; n >= 256; n /= 2 {
-		n := n
+	for n := longest; n >= 256 && (r.flags.ctx > 0 || n == longest); n /= 2 {
 		a := attempt{
 			what:  fmt.Sprintf("a context of %d tokens instead of %d", n, context),
 			flags: [][2]string{{"ctx", fmt.Sprint(n)}},
@@ -115,6 +151,32 @@ func (r *request) smallerBatch() []attempt {
 		})
 	}
 	return list
+}
+
+// fewerSeqs bounds what a step takes beside weights and K/V.
+func (r *request) fewerSeqs() []attempt {
+	var list []attempt
+	for n := r.flags.maxSeqs / 2; n >= max(r.batch, 1); n /= 2 {
+		list = append(list, attempt{
+			what:   fmt.Sprintf("%s at once instead of %d", plural(n, "sequence"), r.flags.maxSeqs),
+			flags:  [][2]string{{"max-seqs", fmt.Sprint(n)}},
+			change: func(r *request) error { r.flags.maxSeqs = n; return nil },
+		})
+	}
+	return list
+}
+
+// lessReserve leaves less memory free than the user asked for.
+func (r *request) lessReserve() []attempt {
+	if r.flags.reserve == "" {
+		return nil
+	}
+	const little = "128MiB"
+	return []attempt{{
+		what:   "less memory left free",
+		flags:  [][2]string{{"reserve", little}},
+		change: func(r *request) error { r.flags.reserve = little; return nil },
+	}}
 }
 
 func (r *request) fewerBits(format string) []attempt {
@@ -185,17 +247,18 @@ func (r *request) moreGPUs(count int) []attempt {
 			all = append(all, name)
 		}
 		machine := machineText(all)
-		list = append(list, attempt{
-			what:  fmt.Sprintf("%d more %s", count, strings.ReplaceAll(name, "-", " ")),
-			kind:  name,
-			flags: [][2]string{{"gpus", machine}},
-			change: func(r *request) error {
-				if r.flags.deviceMap != "" && r.flags.deviceMap != "auto" {
-					return errors.New("the map is fixed")
-				}
-				return r.use(machine)
-			},
-		})
+		a := attempt{
+			what:   fmt.Sprintf("%d more %s", count, strings.ReplaceAll(name, "-", " ")),
+			kind:   name,
+			flags:  [][2]string{{"gpus", machine}},
+			change: func(r *request) error { return r.use(machine) },
+		}
+		for _, w := range r.automatic() { // a map that was given does not name them
+			own := a.change
+			a.flags = append(a.flags, w.flags...)
+			a.change = func(r *request) error { return errors.Join(own(r), w.change(r)) }
+		}
+		list = append(list, a)
 	}
 	return list
 }

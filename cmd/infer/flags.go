@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"infer/runtime/devicemap"
 	"infer/runtime/engine"
 	"infer/runtime/kernels"
 	"infer/runtime/transfer"
@@ -87,8 +88,8 @@ func (f *computeFlags) check() error {
 		return usagef("--gpu-layers %d: must not be negative", f.gpuLayers)
 	case f.ctx < 0:
 		return usagef("--ctx %d: must not be negative", f.ctx)
-	case f.maxSeqs < 1:
-		return usagef("--max-seqs %d: want at least 1", f.maxSeqs)
+	case f.maxSeqs < 1 || f.maxSeqs > devicemap.MaxSeqs:
+		return usagef("--max-seqs %d: want 1 to %d", f.maxSeqs, devicemap.MaxSeqs)
 	case f.threads < 0:
 		return usagef("--threads %d: must not be negative", f.threads)
 	}

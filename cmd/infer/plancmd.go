@@ -54,8 +54,8 @@ func plan(cmd *cobra.Command, model string, f *computeFlags, o *planOptions) err
 	if err := f.check(); err != nil {
 		return err
 	}
-	if o.batch < 0 {
-		return usagef("--batch %d: must not be negative", o.batch)
+	if o.batch < 0 || o.batch > devicemap.MaxSeqs {
+		return usagef("--batch %d: want 1 to %d", o.batch, devicemap.MaxSeqs)
 	}
 	src, err := plannedSource(model, func() (source, error) {
 		progress := newCommandProgress(cmd)

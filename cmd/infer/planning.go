@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"infer/runtime/device"
 	"infer/runtime/devicemap"
 	"infer/runtime/engine"
+	"infer/runtime/kernels/cuda"
 	"infer/runtime/loader"
 	"infer/runtime/tensor"
 )
@@ -100,16 +102,37 @@ func (r *request) plan() (devicemap.Plan, devicemap.Input, error) {
 			return devicemap.Plan{}, none, usagef("--gpu-layers: the --device-map says already where layers run")
 		}
 		p, err := devicemap.Fixed(in, parts)
-		return p, in, err
+		return p, in, r.judge(p, err)
 	}
 	p, err := devicemap.Auto(in)
-	return p, in, err
+	return p, in, r.judge(p, err)
+}
+
+// judge refuses a plan that could not be run, and tells a wrong use of flags
+// from what does not fit.
+func (r *request) judge(p devicemap.Plan, err error) error {
+	switch {
+	case errors.Is(err, devicemap.ErrDoesNotFit):
+		return err
+	case err != nil:
+		return usageError{err}
+	}
+	used := p.Devices()
+	gpu := slices.IndexFunc(used, func(id device.ID) bool { return id.Kind == device.CUDA })
+	switch {
+	case gpu < 0:
+	case r.flags.kvCache == "q8":
+		return usagef("--kv-cache q8: the plan has stages on %v, and GPUs hold K/V as activations; leave it out, or use --device-map cpu", used[gpu])
+	case r.flags.precision == string(cuda.BF16) && slices.ContainsFunc(used, func(id device.ID) bool { return id.Kind == device.CPU }):
+		return usagef("--precision bf16: the plan has stages on the CPU, which computes in f32; use --precision auto")
+	}
+	return nil
 }
 
 // leavesGPUs tells whether p, which nobody asked to be so, has GPUs that might
 // be used and uses none: they have no room, as a rule.
 func (r *request) leavesGPUs(p devicemap.Plan) bool {
-	if r.flags.gpuLayers == 0 || r.flags.deviceMap != "" && r.flags.deviceMap != "auto" {
+	if r.flags.gpuLayers == 0 || !r.mapIsAuto() {
 		return false
 	}
 	onGPU := func(id device.ID) bool { return id.Kind == device.CUDA }

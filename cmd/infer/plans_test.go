@@ -108,3 +108,52 @@ func followSuggestions(t *testing.T, args []string) {
 		}
 	}
 }
+
+// Wrong flags end with exit code 2 and are said once; what would not be run is
+// not planned.
+func TestPlanFlags(t *testing.T) {
+	const small, mixture = "testdata/models/Qwen3-0.6B.json", "testdata/models/Qwen3-30B-A3B.json"
+	config, err := os.ReadFile(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(t.TempDir(), "long.json")
+	config = regexp.MustCompile(`"max_position_embeddings": \d+`).ReplaceAll(config, []byte(`"max_position_embeddings": 1000000000`))
+	if err := os.WriteFile(long, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{small + " --gpus 2xRTX-5091", exitUsage, "infer: machine 2xRTX-5091: no GPU is called \"RTX-5091\"; names"},
+		{small + " --simulate 2xRTX-5090+", exitUsage, "infer: machine 2xRTX-5090+: no GPU named in an entry"},
+		{small + " --gpus nofile.json", exitUsage, "infer: machine nofile.json: no such file"},
+		{small + " --gpus none --batch 9223372036854775807", exitUsage, "want 1 to 1048576"},
+		{small + " --gpus none --max-seqs 9223372036854775807", exitUsage, "want 1 to 1048576"},
+		{small + " --gpus none --ctx 99999", exitUsage, "made for at most 40960"},
+		{small + " --gpus 1xRTX-4090 --device-map cuda:1", exitUsage, "there is no device cuda:1 here"},
+		{small + " --gpus 1xRTX-4090 --device-map cuda:0=0-,experts=cpu", exitUsage, "no routed experts"},
+		{small + " --gpus 1xRTX-4090 --kv-cache q8", exitUsage, "--kv-cache q8: the plan has stages on cuda:0"},
+		{small + " --gpus 1xRTX-4090 --kv-cache q8 --device-map cpu", exitDone, "cpu"},
+		{small + " --gpus 1xRTX-4090 --precision bf16 --gpu-layers 3 --max-memory cpu=64GiB", exitUsage, "--precision bf16: the plan has stages on the CPU"},
+		{small + " --gpus 1xRTX-4090 --precision bf16", exitDone, "cuda:0"},
+		{small + " --gpus none --precision bf16", exitDone, "cpu"},
+		{mixture + " --gpus 1xRTX-4090 --device-map cuda:0 --max-memory cpu=64GiB", exitDoesNotFit, "--device-map auto"},
+		{long + " --gpus 1xRTX-4090 --max-memory cpu=8GiB", exitDoesNotFit, "--ctx 8192 "},
+		{small + " --gpus none --gpu-layers 5", exitDoesNotFit, "--gpu-layers 0 "},
+		{small + " --gpus 1xRTX-4090 --max-memory cuda:0=600MiB,cpu=64GiB --gpu-layers 20", exitDoesNotFit, "--gpu-layers "},
+		{small + " --gpus 1xRTX-4090 --reserve 40GiB", exitDoesNotFit, "--reserve 128MiB"},
+		{small + " --gpus 1xRTX-4090 --max-memory cpu=1GiB --max-seqs 200000", exitDoesNotFit, "--max-seqs "},
+	} {
+		var out bytes.Buffer
+		args := append([]string{"plan"}, strings.Fields(c.args)...)
+		if code := execute(t.Context(), args, nil, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: exit %d, want %d with %q:\n%s", c.args, code, c.code, c.want, out.String())
+		}
+		if c.code == exitDoesNotFit {
+			followSuggestions(t, args)
+		}
+	}
+}
