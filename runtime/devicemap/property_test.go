@@ -85,6 +85,9 @@ func checkPlan(in *Input, p Plan) error {
 		if s.Lo != next || s.Hi <= s.Lo || s.Embed != (i == 0) || s.Head != (i == len(p.Stages)-1) {
 			return fmt.Errorf("stage %d is %v", i, s)
 		}
+		if isCPU(s.Device) && i > 0 && i < len(p.Stages)-1 {
+			return fmt.Errorf("stage %d is on the CPU, between GPUs", i)
+		}
 		next = s.Hi
 		on, away := in.bytes(s)
 		on.Weights += in.tables(in.model(&in.Devices[in.index(s.Device)]), p.MaxContext) - in.tables(in.model(&in.Devices[in.index(s.Device)]), in.context())
@@ -142,6 +145,16 @@ func TestRandomMachines(t *testing.T) {
 			}
 			if err := checkPlan(&in, p); err != nil {
 				t.Fatalf("seed %d: %v\n%v", seed, err, p.Stages)
+			}
+		}
+		// Where nothing is said of K/V, room for more of it may cost a little.
+		if seed%10 == 0 {
+			one, free := in, in
+			one.FullSeqs, free.FullSeqs = 1, 0
+			p, err := Auto(one)
+			q, err2 := Auto(free)
+			if (err == nil) != (err2 == nil) || err == nil && q.Predicted.Step > p.Predicted.Step*roomierCost*balancedCost {
+				t.Fatalf("seed %d: step %g for more K/V, %g for one sequence; %v, %v", seed, q.Predicted.Step, p.Predicted.Step, err, err2)
 			}
 		}
 		// More memory: not slower, and what fitted still does.
