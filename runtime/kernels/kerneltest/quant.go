@@ -171,7 +171,7 @@ func quantMatMul(t *testing.T, open Opener) {
 						// as activations rounds; integers of 8 bits of up to 5 standard
 						// deviations.
 						limit := 2*ulp(act)*math.Sqrt(squares) +
-							 (8+2*math.Sqrt(float64(k)))*epsilon*(terms+math.Abs(float64(bv[i%n]))+math.Abs(float64(c.init[i]))) +
+							(8+2*math.Sqrt(float64(k)))*epsilon*(terms+math.Abs(float64(bv[i%n]))+math.Abs(float64(c.init[i]))) +
 							6*math.Sqrt(noise)*127/65536
 						if !exact {
 							limit += 6 * math.Sqrt(noise/12) * 250 / 127
