@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -90,6 +91,7 @@ func TestSmolLM2AtTheShell(t *testing.T) {
 		var s scoreOutput
 		decode(t, infer(t, "score", dir, "--ids", file, "--json", "--top-k", "0", "--precision", "f32",
 			"--window", fmt.Sprint(p.Context), "--quantize", c.quantize), &s)
+		t.Logf("--quantize %s: perplexity %.3f, want %.3f", c.quantize, *cmp.Or(s.Perplexity, new(float64)), p.Perplexity)
 		if s.Perplexity == nil || !(math.Abs(*s.Perplexity-p.Perplexity) <= c.most) {
 			t.Errorf("--quantize %s: perplexity %v, want %v", c.quantize, s.Perplexity, p.Perplexity)
 		}

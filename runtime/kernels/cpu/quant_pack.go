@@ -49,8 +49,13 @@ type fitArgs struct {
 // neighbours.
 const wholeTries = 3
 
-// triesQ8 is how many scales of Q8 are tried.
-const triesQ8 = 8
+// triesQ8 is how many scales of Q8 are tried; triesQ4 how many of the ranges of
+// Q4: those that clip the low end most win too seldom for their time, with all
+// 16 the error of normally distributed weights is 7.014 % instead of 7.021 %.
+const (
+	triesQ8 = 8
+	triesQ4 = 8
+)
 
 // cutsQ4 are the shares of a range's ends that are tried, each with each.
 var cutsQ4 = [4]float32{1, 0.94, 0.88, 0.8}
@@ -195,7 +200,7 @@ func (q *quantizer) panelQ4(panel []byte) {
 // fitQ4 finds the steps and lowest values of least squared error for a block,
 // among some that clip a part of the range, refined by least squares.
 func (q *quantizer) fitQ4(steps, lows []float32) {
-	q.n = maxFits
+	q.n = triesQ4
 	q.set.rangesQ4(&q.fitArgs)
 	q.set.fit(&q.fitArgs)
 	q.set.bestQ4(&q.fitArgs)
