@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	}
 	defer os.RemoveAll(cache)
 	os.Setenv("XDG_CACHE_HOME", cache)
+	closeTime = 2 * time.Minute // this process goes on, and its next simulated machine needs the place
 	testscript.Main(m, map[string]func(){"infer": main})
 }
 

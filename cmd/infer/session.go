@@ -176,8 +176,9 @@ func openSessionWith(ctx context.Context, cmd *cobra.Command, model string, f *c
 }
 
 // closeTime is for the step under way and for devices to give back what they
-// hold; the process ends then, and a device that hangs does not keep it.
-const closeTime = 5 * time.Second
+// hold; the process ends then, and a device that hangs does not keep it. Longer
+// in tests.
+var closeTime = 5 * time.Second
 
 func (s *session) close() {
 	done := make(chan struct{})

@@ -24,8 +24,8 @@ for model in ${MODELS:-135m 1b}; do
     flags=(--speculate off) # one token a step on both sides
     [[ $format == bf16 ]] || flags+=(--quantize "$format")
     batch="batch2 batch4 batch8 batch32" mixed=stall single="decode1 prefill prefix long"
-    [[ $format == bf16 ]] || batch="batch8 batch32"
-    [[ $format != q4 ]] || mixed=
+    [[ $format == bf16 ]] || { single="decode1 prefill" batch="batch8 batch32" mixed=''; }
+    [[ $format != q4 ]] || batch=
     [[ $model != 1b ]] || { single=decode1 batch='' mixed=''; }
     echo "== $model $format"
     SINGLE=${SINGLE-$single} BATCH=${BATCH-$batch} MIXED=${MIXED-$mixed} ROUNDS=$rounds OUT=$results/$model-$format \
