@@ -57,7 +57,7 @@ type Ready struct {
 type MismatchError struct {
 	Route     Route
 	From, To  device.ID
-	Bytes     int64
+	Bytes     int64 // 0: not known
 	Step      uint64
 	Sent, Got kernels.Digest
 	What      string     // "" for hidden states between stages
@@ -66,11 +66,14 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	what := e.What
-	if what != "" {
-		what = " of " + what
+	switch {
+	case what == "":
+		what = fmt.Sprintf("%d bytes", e.Bytes)
+	case e.Bytes > 0:
+		what = fmt.Sprintf("%d bytes of %s", e.Bytes, what)
 	}
-	s := fmt.Sprintf("step %d: copy of %d bytes%s from %v to %v (%v) arrived changed: sent digest %016x%016x, got %016x%016x",
-		e.Step, e.Bytes, what, e.From, e.To, e.Route, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
+	s := fmt.Sprintf("step %d: copy of %s from %v to %v (%v) arrived changed: sent digest %016x%016x, got %016x%016x",
+		e.Step, what, e.From, e.To, e.Route, e.Sent[0], e.Sent[1], e.Got[0], e.Got[1])
 	if e.Suspect != nil {
 		s += fmt.Sprintf("; it went wrong between %v and host memory", *e.Suspect)
 	}
