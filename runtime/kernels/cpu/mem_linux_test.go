@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"testing"
+	"testing/fstest"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -102,4 +103,42 @@ func whole(x tensor.Tensor) []byte {
 	page := unix.Getpagesize()
 	lo, hi := b.from.at/page*page, (b.from.at+int(b.size))/page*page
 	return b.from.slab.mem[lo:hi]
+}
+
+// What control groups allow, in whatever way they are mounted; what they have
+// of files counts as free.
+func TestMemoryOfControlGroups(t *testing.T) {
+	const mib = 1 << 20
+	meminfo := "MemTotal:       8192 kB\nMemAvailable:   6144 kB\n"
+	for name, c := range map[string]struct {
+		files       map[string]string
+		total, free int64
+	}{
+		"none":      {nil, 8 * mib, 6 * mib},
+		"unlimited": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n"}, 8 * mib, 6 * mib},
+		"a container, full of files": {map[string]string{
+			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "4194304\n", "sys/fs/cgroup/memory.current": "4194304\n",
+			"sys/fs/cgroup/memory.stat": "anon 1048576\nfile 3145728\ninactive_file 2097152\nactive_file 1048576\n",
+		}, 4 * mib, 3 * mib},
+		"a service in a slice with less": {map[string]string{
+			"proc/self/cgroup": "0::/a.slice/b.service\n", "sys/fs/cgroup/a.slice/b.service/memory.max": "4194304\n",
+			"sys/fs/cgroup/a.slice/memory.max": "2097152\n", "sys/fs/cgroup/a.slice/memory.current": "1048576\n",
+		}, 2 * mib, 1 * mib},
+		"version 1": {map[string]string{
+			"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4194304\n", "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "3145728\n",
+			"sys/fs/cgroup/memory/a/memory.stat": "inactive_file 0\ntotal_inactive_file 1048576\ntotal_active_file 0\n",
+		}, 4 * mib, 2 * mib},
+		"version 1, a container": {map[string]string{
+			"proc/self/cgroup": "4:memory:/docker/0123\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "4194304\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "1048576\n",
+		}, 4 * mib, 3 * mib},
+	} {
+		root := fstest.MapFS{"proc/meminfo": {Data: []byte(meminfo)}}
+		for f, s := range c.files {
+			root[f] = &fstest.MapFile{Data: []byte(s)}
+		}
+		if total, free := memoryIn(root); total != c.total || free != c.free {
+			t.Errorf("%s: %d of %d bytes free, want %d of %d", name, free, total, c.free, c.total)
+		}
+	}
 }
