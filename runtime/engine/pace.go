@@ -25,7 +25,10 @@ func (p *pace) observe(promptRows int, d time.Duration) {
 		p.step = learn(p.step, s)
 		return
 	}
-	// An estimate of the decoding part may be higher than the whole.
+	// An estimate of the decoding part may be higher than the whole: then it is
+	// wrong, after a step in which the process was stopped by far. While prompts
+	// are read there is no step without them to learn from.
+	p.step = min(p.step, s)
 	row := (s - min(p.step, s*7/8)) / float64(promptRows)
 	if promptRows >= kernels.BlockSize || row < p.row {
 		p.row = learn(p.row, row)

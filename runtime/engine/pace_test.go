@@ -75,3 +75,28 @@ func TestPaceAlwaysGetsOn(t *testing.T) {
 		t.Error("cut without a target")
 	}
 }
+
+// A process that was stopped in a decoding step (SIGSTOP, a paused machine)
+// reads the next prompt in chunks of a useful size all the same.
+func TestPaceAfterPause(t *testing.T) {
+	p := pace{target: 150 * time.Millisecond}
+	m := clockwork{step: 0.030, row: 0.0012}
+	for range 5 {
+		p.observe(0, m.time(0, 0))
+		p.observe(64, m.time(64, 0))
+	}
+	p.observe(0, time.Minute)
+	late, steps := 0, 0
+	for read := 0; read < 3000; steps++ {
+		rows := min(p.rows(), 3000-read)
+		d := m.time(rows, read)
+		if d > 2*p.target {
+			late++
+		}
+		p.observe(rows, d)
+		read += rows
+	}
+	if steps > 60 || late > 1 {
+		t.Errorf("%d steps, %d of them much too long", steps, late)
+	}
+}
