@@ -94,7 +94,7 @@ func (f *computeFlags) check() error {
 		return usagef("--threads %d: must not be negative", f.threads)
 	}
 	if f.threads > 4*runtime.NumCPU() {
-		return usagef("--threads %d: this machine has %d cores", f.threads, runtime.NumCPU())
+		return usagef("--threads %d: this machine has %d cores, want %d at most", f.threads, runtime.NumCPU(), 4*runtime.NumCPU())
 	}
 	return nil
 }

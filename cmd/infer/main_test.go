@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,4 +38,19 @@ func TestScripts(t *testing.T) {
 		},
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 	})
+}
+
+// A limit that cannot be is named by itself, with what it may be.
+func TestImpossibleLimits(t *testing.T) {
+	for args, want := range map[string]string{
+		"--max-gap -1s":   "infer: --max-gap -1s: must not be negative; 0 is no bound\n",
+		"--drain -1s":     "infer: --drain -1s: must not be negative\n",
+		"--timeout 0s":    "infer: --timeout 0s: must be positive\n",
+		"--threads 99999": fmt.Sprintf("cores, want %d at most\n", 4*runtime.NumCPU()),
+	} {
+		code, _, errOut := call(t, append([]string{"serve", "--port", "0"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(errOut, want) {
+			t.Errorf("%s: code %d, %q, want %q", args, code, errOut, want)
+		}
+	}
 }

@@ -74,8 +74,12 @@ func (o *serveOptions) check() error {
 		return usagef("--port %d: want 0 to 65535", o.port)
 	case o.maxQueue < 1:
 		return usagef("--max-queue %d: want at least 1", o.maxQueue)
-	case o.timeout <= 0 || o.drain < 0 || o.maxGap < 0:
-		return usagef("--timeout %v, --drain %v, --max-gap %v: must be positive", o.timeout, o.drain, o.maxGap)
+	case o.timeout <= 0:
+		return usagef("--timeout %v: must be positive", o.timeout)
+	case o.drain < 0:
+		return usagef("--drain %v: must not be negative", o.drain)
+	case o.maxGap < 0:
+		return usagef("--max-gap %v: must not be negative; 0 is no bound", o.maxGap)
 	}
 	for _, key := range o.apiKeys {
 		if key == "" {
