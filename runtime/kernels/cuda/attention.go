@@ -123,7 +123,6 @@ func (o *ops) counters(n int) bool {
 	}
 	c := o.stream.push(opSet, "Attention")
 	c.dst, c.n = o.arrived.ptr, o.arrived.size
-	c.lo, c.hi = len(o.stream.cur.params), len(o.stream.cur.params)
 	return true
 }
 

@@ -152,7 +152,6 @@ func (o *ops) Copy(dst, src tensor.Tensor) {
 		return
 	}
 	c := o.stream.push(opCopy, "Copy")
-	c.lo, c.hi = len(o.stream.cur.params), len(o.stream.cur.params)
 	c.dst, c.src, c.n = at(dst), at(src), src.Bytes()
 }
 

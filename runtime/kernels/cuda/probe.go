@@ -25,7 +25,6 @@ func (o *ops) Compare(out *kernels.Comparison, t tensor.Tensor, seed, step uint6
 	p := o.stream.result(nil, out)
 	// The second word takes the smallest offset.
 	c := o.stream.push(opSet, "Compare")
-	c.lo, c.hi = len(o.stream.cur.params), len(o.stream.cur.params)
 	c.dst, c.n, c.value = p+8, 8, 0xff
 	l := o.stream.launch("Compare", o.fn.compare, blocks(t.Bytes()), 1, 1, 256)
 	l.ptr(at(t))

@@ -110,7 +110,8 @@ func (s *stream) push(op opcode, name string) *command {
 		s.span[0] = name
 	}
 	s.span[1], s.dirty = name, true
-	s.cur.cmds = append(s.cur.cmds, command{op: op, name: name, layer: s.layer})
+	n := len(s.cur.params) // it has none, as yet
+	s.cur.cmds = append(s.cur.cmds, command{op: op, name: name, layer: s.layer, lo: n, hi: n})
 	return &s.cur.cmds[len(s.cur.cmds)-1]
 }
 

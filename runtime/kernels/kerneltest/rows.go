@@ -92,7 +92,7 @@ func argmax(t *testing.T, open Opener) {
 	p := open2(t, open)
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, n := range []int{1, 2, 7, 8, 15, 33, 320, 49152} {
-		const m = 9
+		const m = 10
 		v := p.random(m*n, 1)
 		at := func(row, i int, x float32) { v[row*n+i%n] = x }
 		at(0, n-1, 100)
@@ -108,6 +108,7 @@ func argmax(t *testing.T, open Opener) {
 		at(6, n/3, -7)
 		at(7, n/2, nan)
 		at(8, n/4, inf)
+		at(9, n/4, 100) // −1 is also what memory that nobody wrote may hold
 		l := p.f32(tensor.Of(m, n), v)
 		y := both{p.dev.tensor(tensor.I32, tensor.Of(m)), p.ref.tensor(tensor.I32, tensor.Of(m))}
 		p.dev.ops.Argmax(y.dev, l.dev)
