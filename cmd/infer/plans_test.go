@@ -24,7 +24,10 @@ func TestPlans(t *testing.T) {
 		t.Fatalf("%d plans, %v", len(files), err)
 	}
 	unfit := 0
-	for _, file := range files {
+	for i, file := range files {
+		if testing.Short() && i%6 > 0 {
+			continue // planning is one goroutine's work
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
 			if err != nil {
@@ -55,7 +58,7 @@ func TestPlans(t *testing.T) {
 			}
 		})
 	}
-	if unfit < 4 {
+	if unfit < 4 && !testing.Short() {
 		t.Errorf("only %d plans that do not fit", unfit)
 	}
 }

@@ -54,7 +54,7 @@ func TestSuite(t *testing.T) {
 		{Options{Threads: 3}, []string{"purego", "avx2", "avxvnni", "avx512", "avx512vnni"}},
 	} {
 		// Short runs are for the race detector: a single thread has no races,
-		// and slow paths have those of the fast ones.
+		// slow paths have those of the fast ones, and most shapes the same.
 		if testing.Short() {
 			if c.o.Threads == 1 {
 				continue
@@ -63,7 +63,12 @@ func TestSuite(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d threads", c.o.Threads), func(t *testing.T) {
 			each(t, c.paths, func(t *testing.T, open func(testing.TB, Options) *Backend) {
-				kerneltest.Run(t, func(t testing.TB) kernels.Backend { return open(t, c.o) })
+				kerneltest.Run(t, func(t testing.TB) kernels.Backend {
+					if testing.Short() {
+						return kerneltest.Sample(open(t, c.o), 7)
+					}
+					return open(t, c.o)
+				})
 			})
 		})
 	}
@@ -71,13 +76,13 @@ func TestSuite(t *testing.T) {
 
 // K/V pages of 8 bits: half of the cases, the rest of attention is the same.
 func TestSuiteKV8(t *testing.T) {
-	paths := []string{"purego", "avx2", "avx512"}
+	paths, every := []string{"purego", "avx2", "avx512"}, 2
 	if testing.Short() {
-		paths = []string{"avx2"}
+		paths, every = []string{"avx2"}, 14
 	}
 	each(t, paths, func(t *testing.T, open func(testing.TB, Options) *Backend) {
 		kerneltest.RunKV(t, func(t testing.TB) kernels.Backend {
-			return kerneltest.Sample(open(t, Options{Threads: 3, KV: tensor.I8}), 2)
+			return kerneltest.Sample(open(t, Options{Threads: 3, KV: tensor.I8}), every)
 		})
 	})
 }
