@@ -154,12 +154,16 @@ func TestCorruptCopy(t *testing.T) {
 
 // A lost device ends everything with its name, at once and from then on.
 func TestDeviceLost(t *testing.T) {
-	var fs *faultStream
+	var fs atomic.Pointer[faultStream] // the runner's; that which looks whether the device is there comes later
 	var failed atomic.Int64
 	e, _ := openFake(t, fakeSetup{
 		seqs: 2, context: fakeContext, blocks: 600,
-		stream: func(_ int, s device.Stream) device.Stream { fs = &faultStream{Stream: s}; return fs },
-		c:      Config{Events: Events{Failed: func(error) { failed.Add(1) }}},
+		stream: func(_ int, s device.Stream) device.Stream {
+			f := &faultStream{Stream: s}
+			fs.CompareAndSwap(nil, f)
+			return f
+		},
+		c: Config{Events: Events{Failed: func(error) { failed.Add(1) }}},
 	})
 	lost := fmt.Errorf("cpu: %w", device.ErrDeviceLost)
 	var wg sync.WaitGroup
@@ -168,7 +172,7 @@ func TestDeviceLost(t *testing.T) {
 			n := 0
 			_, err := e.Generate(t.Context(), greedy(fakePrompt(5, i), 4000), func(Event) error {
 				if n++; n == 10 {
-					fs.sticky.Store(&lost)
+					fs.Load().sticky.Store(&lost)
 				}
 				return nil
 			})
