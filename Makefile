@@ -59,7 +59,7 @@ $(VENV)/.installed: tests/clients/requirements.txt
 lint:
 	$(ENV) go vet ./...
 	$(ENV) $(TOOL) staticcheck ./...
-	$(CPU_ENV) go vet ./runtime/internal/... ./runtime/kernels/cuda
+	$(CPU_ENV) go vet ./runtime/internal/... ./runtime/kernels/cuda ./cmd/infer
 	@out=$$($(TOOL) gofumpt -l .); [ -z "$$out" ] || { echo "not gofumpt'ed:"; echo "$$out"; exit 1; }
 
 bench:

@@ -39,15 +39,6 @@ func machine(t *testing.T, fault string, more ...string) string {
 	return file
 }
 
-func call(t *testing.T, args ...string) (code int, out, errOut string) {
-	t.Helper()
-	var o, e bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	code = execute(ctx, args, strings.NewReader(""), &o, &e)
-	return code, o.String(), e.String()
-}
-
 // A machine that is well, and machines that are not, for people and programs.
 func TestDoctor(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -53,4 +55,14 @@ func TestImpossibleLimits(t *testing.T) {
 			t.Errorf("%s: code %d, %q, want %q", args, code, errOut, want)
 		}
 	}
+}
+
+// call runs a command line in this process.
+func call(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	code = execute(ctx, args, strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
 }
