@@ -147,7 +147,7 @@ func (s *search) begin(out *costs, c *class) {
 // the cost of the layers before it, the hop included.
 func (s *search) extend(out, m *costs, c *class) {
 	q, time := s.window[:0], c.time
-	lo, next := 1, 1
+	next := 1
 	out.v[0], out.v[1], out.hi = inf, inf, 0
 	for j := 2; j <= s.layers; j++ {
 		place := s.placeOf(j)
@@ -161,10 +161,7 @@ func (s *search) extend(out, m *costs, c *class) {
 			}
 			q = append(q, candidate{next, v})
 		}
-		for lo < j && !c.fits(lo, j, place) {
-			lo++
-		}
-		for len(q) > 0 && q[0].i < lo {
+		for len(q) > 0 && !c.fits(q[0].i, j, place) {
 			q = q[1:]
 		}
 		if out.v[j] = inf; len(q) == 0 {
@@ -240,7 +237,7 @@ func (s *search) solve() ([]run, float64) {
 	t.cost, t.least = make([]costs, states*k), make([]costs, states)
 	s.window = make([]candidate, 0, n+1)
 	slab := make([]float64, 0)
-	m := &costs{v: make([]float64, n+1)}
+	m, row := &costs{v: make([]float64, n+1)}, &costs{v: make([]float64, n+1)}
 	bestCost, bestState, bestUsed, bestLast := inf, 0, 0, 0
 	for state := 1; state < states; state++ {
 		used, gpus := 0, 0
@@ -255,21 +252,26 @@ func (s *search) solve() ([]run, float64) {
 			if s.count(t, state, d) == 0 {
 				continue
 			}
-			if len(slab) <= n {
-				slab = make([]float64, 64*(n+1))
-			}
-			c, prev, out := &s.classes[d], state-t.stride[d], &t.cost[state*k+d]
-			out.v, slab = slab[:n+1:n+1], slab[n+1:]
+			c, prev := &s.classes[d], state-t.stride[d]
 			if prev == 0 {
-				s.begin(out, c)
+				s.begin(row, c)
 			} else {
 				before := gpus
 				if !c.cpu {
 					before--
 				}
 				s.reach(m, t, prev, d, before == 0)
-				s.extend(out, m, c)
+				s.extend(row, m, c)
 			}
+			if row.hi == 0 {
+				continue
+			}
+			if len(slab) <= row.hi {
+				slab = make([]float64, 64*(n+1))
+			}
+			out := &t.cost[state*k+d]
+			out.hi = copy(slab, row.v[:row.hi+1]) - 1
+			out.v, slab = slab[:out.hi+1:out.hi+1], slab[out.hi+1:]
 			if s.onCPU > 0 && used == gpus {
 				continue // the CPU has no layers
 			}
