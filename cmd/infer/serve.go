@@ -61,7 +61,7 @@ ends the program at once.`,
 	flags.IntVar(&o.maxQueue, "max-queue", 256, "requests that may wait; more are answered 429")
 	flags.StringVar(&o.maxBody, "max-body", "16MiB", "size of a request's body at most")
 	flags.DurationVar(&o.timeout, "timeout", time.Hour, "time for one request, waiting included")
-	flags.DurationVar(&o.maxGap, "max-gap", 150*time.Millisecond, "time that a running answer waits for its next token while other prompts are read, about; 0: no bound, prompts are read sooner")
+	flags.DurationVar(&o.maxGap, "max-gap", 100*time.Millisecond, "time that a running answer waits for its next token while other prompts are read, about; 0: no bound, prompts are read sooner")
 	flags.DurationVar(&o.drain, "drain", 30*time.Second, "time that running answers get when the server is stopped")
 	flags.StringVar(&o.logFormat, "log-format", "auto", "human, json, or auto: human on a terminal")
 	compute.register(flags, 32)

@@ -5,10 +5,13 @@
 # made). Environment: as of compare.sh, and MODELS="135m 1b", FORMATS="bf16 q8 q4",
 # ROUNDS_1B (3). Needs python3, cmake, a C++ compiler and PyPI.
 set -euo pipefail
+busy=
+trap '[[ -z $busy ]] || kill "$busy" 2>/dev/null || true' EXIT
 cd "$(dirname "$0")"
 export INFER_BENCH=${INFER_BENCH:-${XDG_CACHE_HOME:-$HOME/.cache}/infer-bench}
 results=${OUT:-$INFER_BENCH/results/$(date +%Y%m%d-%H%M%S)}
 models=$INFER_BENCH/models
+infer=${INFER:-../../bin/infer}
 declare -A gguf=([bf16]=bf16 [q8]=q8_0 [q4]=q4_0)
 [[ -f $INFER_BENCH/llama/VERSION ]] || ./build-llama.sh
 small=$(../smollm2/get.sh)
@@ -30,7 +33,13 @@ for model in ${MODELS:-135m 1b}; do
     echo "== $model $format"
     SINGLE=${SINGLE-$single} BATCH=${BATCH-$batch} MIXED=${MIXED-$mixed} ROUNDS=$rounds OUT=$results/$model-$format \
       ./compare.sh "$folder-${gguf[$format]}.gguf" "$folder" "${flags[@]}"
-    "${INFER:-../../bin/infer}" bench "$folder" "${flags[@]:2}" --prefill 512 --batch 1 --json >"$results/$model-$format/bench.json"
+    bench=("$infer" bench "$folder" "${flags[@]:2}" --prefill 512 --batch 1,8 --json)
+    "${bench[@]}" >"$results/$model-$format/bench.json"
+    [[ $model != 1b ]] || continue
+    # Four threads for each processor, beside a process that never rests.
+    sh -c 'while :; do :; done' & busy=$!
+    "${bench[@]}" --threads $((4 * $(nproc))) >"$results/$model-$format/oversubscribed.json"
+    kill $busy
   done
 done
 python3 table.py "$results" | tee "$results/table.md"
