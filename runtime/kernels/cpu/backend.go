@@ -76,6 +76,9 @@ func Open(o Options) (*Backend, error) {
 	default:
 		return nil, fmt.Errorf("open the CPU: K/V of %v, want F32, BF16 or I8: %w", o.KV, device.ErrNotSupported)
 	}
+	if o.Precision == F32 && p.exact != nil {
+		p = p.exact
+	}
 	d := &Device{name: processor(), features: p.features, limit: o.MemoryLimit, pool: newPool(o.Threads)}
 	return &Backend{dev: d, kv: o.KV, path: p}, nil
 }

@@ -2,7 +2,7 @@
 // goroutines, and the operations of kernels.Ops with vector code.
 //
 //	Ops.MatMul ─► task ─► pool: items (panels of 16 outputs) by worker ─► kernel
-//	                                                     path: avx512 │ avx2 │ purego
+//	                                                     path: amx │ avx512 │ avx2 │ purego
 //
 // A weight lies in panels of 16 outputs, k after k (mmArgs), the K and V of a
 // page likewise (page.go): so matrix products and attention share one set of
@@ -11,7 +11,7 @@
 // or the context's shape alone: a row's result has the same bits in any batch,
 // any chunk, and for any number of threads.
 //
-// The path is chosen once, by feature bits; INFER_CPU=avx512vnni|avx512|avxvnni|avx2|purego
+// The path is chosen once, by feature bits; INFER_CPU=amx|avx512vnni|avx512|avxvnni|avx2|purego
 // forces one. A build with the tag purego, or for another processor, has the
 // Go code only.
 //

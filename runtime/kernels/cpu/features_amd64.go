@@ -10,7 +10,13 @@ func paths() []path {
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
 		if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL) {
 			if cpuid.CPU.Supports(cpuid.AVX512VNNI) {
-				ps = append(ps, path{name: "avx512vnni", features: "avx512f+vnni+fma+f16c", mm: mmAVX512VNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512VNNI})
+				vnni := path{name: "avx512vnni", features: "avx512f+vnni+fma+f16c", mm: mmAVX512VNNI(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512VNNI}
+				if cpuid.CPU.Supports(cpuid.AMXTILE, cpuid.AMXBF16) && allowTiles() == nil {
+					amx := vnni
+					amx.name, amx.features, amx.mm, amx.units, amx.exact = "amx", "amx+"+vnni.features, mmAMX(), &unitsAMX, &vnni
+					ps = append(ps, amx)
+				}
+				ps = append(ps, vnni)
 			}
 			ps = append(ps, path{name: "avx512", features: "avx512f+fma+f16c", mm: mmAVX512(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512})
 		}

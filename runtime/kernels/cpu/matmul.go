@@ -22,13 +22,14 @@ const quantAhead = 2048
 
 // matMul is kernels.MatMulArgs as a task over panels.
 type matMul struct {
-	mm   *mmSet
-	w    *weight
-	x    operand
-	dst  []float32
-	bias []float32 // nil: none
-	add  bool
-	rows int // of x and dst
+	mm     *mmSet
+	format int // of the kernels
+	w      *weight
+	x      operand
+	dst    []float32
+	bias   []float32 // nil: none
+	add    bool
+	rows   int // of x and dst
 }
 
 func (o *ops) MatMul(a kernels.MatMulArgs) {
@@ -42,7 +43,8 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 	if rows == 0 {
 		return
 	}
-	*t = matMul{mm: o.path.mm, w: w, x: o.operand(w, floats(a.X)), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
+	format := o.path.mm.formatOf(w)
+	*t = matMul{mm: o.path.mm, format: format, w: w, x: o.operand(format, w.cols, floats(a.X)), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
 	// Enough pieces that all are busy to the end; whole numbers of the widest
 	// kernel's panels.
 	n := w.panels()
@@ -52,7 +54,7 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 }
 
 // operand is the activations of a product as its kernels take them: float32,
-// or integers.
+// or groups of 32 of something else.
 type operand struct {
 	rows unsafe.Pointer
 	ld   int // bytes from row to row
@@ -64,16 +66,16 @@ func (x operand) from(row int) operand {
 	return x
 }
 
-// operand makes integers of the rows of x where w needs them; they stay until
-// the next product.
-func (o *ops) operand(w *weight, x []float32) operand {
-	if !w.integers() {
-		return operand{unsafe.Pointer(&x[0]), 4 * w.cols}
+// operand makes of the rows of x what the kernels need; it stays until the next
+// product.
+func (o *ops) operand(format, cols int, x []float32) operand {
+	if !grouped(format) {
+		return operand{unsafe.Pointer(&x[0]), 4 * cols}
 	}
-	ld, rows := actBytes(w.format, w.cols), len(x)/w.cols
+	ld, rows := actBytes(format, cols), len(x)/cols
 	o.quant = grow(&o.quant, rows*ld)
-	o.quantRows = quantRows{set: o.path.quant, format: w.format, x: x, cols: w.cols, dst: o.quant}
-	o.pool.run(&o.quantRows, rows, max(1, rowGrain/w.cols))
+	o.quantRows = quantRows{set: o.path.quant, format: format, x: x, cols: cols, dst: o.quant}
+	o.pool.run(&o.quantRows, rows, max(1, rowGrain/cols))
 	o.quantRows = quantRows{}
 	return operand{unsafe.Pointer(&o.quant[0]), ld}
 }
@@ -109,14 +111,14 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 	// Few rows: the weights come from memory, in the order in which they lie.
 	// Many: a chunk of the rows stays in the cache while the panels pass.
 	step := hi - lo
-	if n <= t.mm.maxRows {
-		step = t.mm.widest(t.w.format, n)
-		if t.w.integers() {
+	if n <= t.mm.most(t.format) {
+		step = t.mm.widest(t.format, n)
+		if grouped(t.format) {
 			c = depth // the sums do not depend on it
 		}
 	}
 	a.ldx, a.ldd = uintptr(t.x.ld), uintptr(ldd)*4
-	a.ldw, a.step = uintptr(t.w.panelBytes()), uintptr(panelStep[t.w.format])
+	a.ldw, a.step = uintptr(t.w.panelBytes()), uintptr(panelStep[t.format])
 	a.ahead = 0
 	for ; lo < hi; lo += step {
 		p := min(step, hi-lo)
@@ -126,30 +128,30 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 				a.add = 0
 			}
 			w, x := unsafe.Add(t.w.at(lo), k*unit), unsafe.Add(t.x.rows, row*t.x.ld+k*xUnit)
-			if t.w.format == fmtQ4 {
+			if t.format == fmtQ4 {
 				w, a.unit = unsafe.Add(w, unitBytes), t.w.at(lo)
 			}
-			if n <= t.mm.maxRows {
+			if n <= t.mm.most(t.format) {
 				a.x, a.w, a.dst = x, w, unsafe.Pointer(&dst[0])
 				switch {
-				case t.w.integers():
+				case grouped(t.format):
 					a.ahead = quantAhead
 				case c < depth:
 					a.ahead = uintptr(c * unit)
 				default:
 					a.ahead = a.ldw * uintptr(p) // the next panels
 				}
-				t.mm.mulTile(a, t.w.format, n, p)
+				t.mm.mulTile(a, t.format, n, p)
 				continue
 			}
 			for i := 0; i < p; {
-				wide := min(t.mm.widest(t.w.format, t.mm.maxRows), p-i)
+				wide := min(t.mm.widest(t.format, t.mm.most(t.format)), p-i)
 				a.x, a.dst = x, unsafe.Pointer(&dst[i*lanes])
 				a.w, a.ahead = unsafe.Add(w, a.ldw*uintptr(i)), a.ldw*uintptr(wide)
-				if t.w.format == fmtQ4 {
+				if t.format == fmtQ4 {
 					a.unit = t.w.at(lo + i)
 				}
-				t.mm.mul(a, t.w.format, n, wide)
+				t.mm.mul(a, t.format, n, wide)
 				i += wide
 			}
 		}
@@ -162,13 +164,10 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 // units tells what a kernel counts k in: how many there are, their bytes in a
 // panel and in a row of x, and how many to take at a time.
 func (t *matMul) units() (depth, w, x, chunkLen int) {
-	switch t.w.format {
-	case fmtQ8:
-		return groupsOf(t.w.cols), groupQ8, actQ8, chunkK / groupLen
-	case fmtQ4:
-		return groupsOf(t.w.cols), groupQ4, actQ4, chunkK / groupLen
+	if grouped(t.format) {
+		return groupsOf(t.w.cols), panelStep[t.format], actGroup[t.format], chunkK / groupLen
 	}
-	return t.w.cols, panelStep[t.w.format] / stepLen[t.w.format], 4, chunk(t.w.cols)
+	return t.w.cols, panelStep[t.format] / stepLen[t.format], 4, chunk(t.w.cols)
 }
 
 // widest is the most panels that one kernel takes with so many rows.

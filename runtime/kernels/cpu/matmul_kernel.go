@@ -9,7 +9,8 @@ const (
 	fmtF32
 	fmtQ8
 	fmtQ4
-	fmtI8 // of K/V pages only
+	fmtI8   // of K/V pages only
+	fmtTile // BF16 panels and activations that come in two parts, see tiles.go
 	numFormats
 )
 
@@ -30,7 +31,8 @@ const lanes = 16
 //	i8     [k][16]        step = bytes from one k to the next
 //
 // The quantised formats count in groups of 32 k and have activations of
-// integers, see quant.go; their chain begins with what dst holds.
+// integers, see quant.go; their chain begins with what dst holds. So do those
+// for tiles.
 //
 // The assembly knows the offsets of the fields.
 type mmArgs struct {
@@ -40,31 +42,39 @@ type mmArgs struct {
 	ldw   uintptr        // 24: bytes from panel to panel
 	dst   unsafe.Pointer // 32: float32
 	ldd   uintptr        // 40: bytes from row to row
-	k     uintptr        // 48: ≥ 0; of quantised formats groups, ≥ 1
+	k     uintptr        // 48: ≥ 0; of formats with groups as many, ≥ 1
 	step  uintptr        // 56
 	add   uintptr        // 64: 0 to overwrite dst, 1 to add to it
 	ahead uintptr        // 72: bytes from the weights to those that will be wanted soon
 	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32
-	rows  uintptr        // for the kernels in Go, which come in one shape
+	rows  uintptr        // 88: for kernels that come in one shape
 }
 
 // mmSet is the kernels of one instruction set: kernels[format][rows][log2
 // panels], nil where there is none. One panel is always there.
 type mmSet struct {
 	maxRows int
-	kernels [numFormats][13][4]func(*mmArgs)
+	kernels [numFormats][amxRows + 1][4]func(*mmArgs)
+}
+
+// most is the most rows that one kernel takes.
+func (s *mmSet) most(format int) int {
+	if format == fmtTile {
+		return amxRows
+	}
+	return s.maxRows
 }
 
 // mul multiplies any number of rows and panels with a's operands. It changes
 // x, w and dst of a, but never to where the operands are not: the garbage
 // collector sees them.
 func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
-	x, dst := a.x, a.dst
+	x, dst, most := a.x, a.dst, s.most(format)
 	for at := 0; at < rows; {
 		// Rows in tiles as equal as can be.
 		r := rows - at
-		if r > s.maxRows {
-			n := (r + s.maxRows - 1) / s.maxRows
+		if r > most {
+			n := (r + most - 1) / most
 			r = (r + n - 1) / n
 		}
 		if at > 0 {
@@ -77,7 +87,7 @@ func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
 	}
 }
 
-// mulTile multiplies at most maxRows rows, the widest kernels first.
+// mulTile multiplies at most so many rows, the widest kernels first.
 func (s *mmSet) mulTile(a *mmArgs, format, rows, panels int) {
 	ks := &s.kernels[format][rows]
 	w, dst := a.w, a.dst

@@ -18,6 +18,10 @@ var (
 		{"AVX-512 VPMADDWD of int16", 12 * 32, peakPMADDWD512},
 		{"AVX-512 VPMADDUBSW of int8", 12 * 64, peakPMADDUBSW512},
 	}}
+	unitsAMX = units{read: readAVX2, mul: [3]unit{
+		{"AMX TDPBF16PS of bfloat16, two for a product", 4 * amxRows * lanes * groupLen / 2, peakTDPBF16PS},
+		unitsAVX512VNNI.mul[1], unitsAVX512VNNI.mul[2],
+	}}
 	unitsAVX512VNNI = units{read: readAVX2, mul: [3]unit{
 		{"AVX-512 FMA of float32", 12 * 16, peakFMA512},
 		{"AVX-512 VPDPWSSD of int16", 12 * 32, peakPDPWSSD512},

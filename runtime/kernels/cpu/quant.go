@@ -51,6 +51,8 @@ type quantSet struct {
 	// acts16 and acts8 quantise whole groups of a row for Q8 and Q4. A group
 	// with a NaN or an infinity gets the scale NaN.
 	acts16, acts8 func(dst *byte, x *float32, groups int)
+	// split makes whole groups of a row for tiles, see tiles.go.
+	split func(dst *byte, x *float32, groups int)
 	// block loads 32 k of 8 outputs, which are ld elements apart, and finds
 	// their lowest (at most 0), highest (at least 0) and sum.
 	block func(a *fitArgs, src *float32, ld int)
@@ -66,14 +68,14 @@ type quantSet struct {
 }
 
 var quantGo = quantSet{
-	acts16: acts16Go, acts8: acts8Go, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
+	acts16: acts16Go, acts8: acts8Go, split: splitGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
 	bestQ8: bestQ8Go, bestQ4: bestQ4Go, putQ8: putQ8Go, putQ4: putQ4Go,
 	block16: block16Go, triesQ8: triesQ8Go, wholeQ4: wholeQ4Go, chooseQ4: chooseQ4Go,
 }
 
 func groupsOf(cols int) int { return (cols + groupLen - 1) / groupLen }
 
-// quantRows is the quantisation of a product's activations, a task over rows.
+// quantRows makes groups of a product's activations, a task over rows.
 type quantRows struct {
 	set    *quantSet
 	format int
@@ -82,20 +84,25 @@ type quantRows struct {
 	dst    []byte
 }
 
+// actGroup is the bytes of a group of activations, of the formats that have
+// groups.
+var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile}
+
+// grouped tells whether a format's kernels take k in groups of 32.
+func grouped(format int) bool { return actGroup[format] > 0 }
+
 // actBytes is the size of a row of activations.
-func actBytes(format, cols int) int {
-	if format == fmtQ4 {
-		return groupsOf(cols) * actQ4
-	}
-	return groupsOf(cols) * actQ8
-}
+func actBytes(format, cols int) int { return groupsOf(cols) * actGroup[format] }
 
 func (t *quantRows) run(w *worker, lo, hi int) {
 	row := actBytes(t.format, t.cols)
 	full := t.cols / groupLen
-	do, size := t.set.acts16, actQ8
-	if t.format == fmtQ4 {
-		do, size = t.set.acts8, actQ4
+	do, size := t.set.acts16, actGroup[t.format]
+	switch t.format {
+	case fmtQ4:
+		do = t.set.acts8
+	case fmtTile:
+		do = t.set.split
 	}
 	for r := lo; r < hi; r++ {
 		x, dst := t.x[r*t.cols:][:t.cols], t.dst[r*row:][:row]

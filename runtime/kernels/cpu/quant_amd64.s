@@ -90,6 +90,60 @@ acts16loop:
 	VZEROUPPER
 	RET
 
+// Cuts 8 float32 of a row in two, 16 bits in lanes of 32: the first part to
+// high, the rest to low, all ones where there is none.
+#define SPLIT(off, high, low) \
+	VMOVUPS off(SI), low         \
+	ROUND(low, high)             \
+	VPAND   Y8, high, high       \
+	VSUBPS  high, low, low       \
+	VCMPPS  $3, low, low, Y11    \ // not a number
+	ROUND(low, low)              \
+	VPOR    Y11, low, low        \
+	VPSRLD  $16, low, low        \
+	VPSRLD  $16, high, high
+
+// Rounds the first 16 bits to the nearest even.
+#define ROUND(x, dst) \
+	VPSRLD $16, x, Y7    \
+	VPAND  Y9, Y7, Y7    \
+	VPADDD Y10, Y7, Y7   \
+	VPADDD Y7, x, dst
+
+// func splitAVX2(dst *byte, x *float32, groups int)
+TEXT ·splitAVX2(SB), NOSPLIT, $0-24
+	MOVQ     dst+0(FP), DI
+	MOVQ     x+8(FP), SI
+	MOVQ     groups+16(FP), CX
+	VPCMPEQD Y8, Y8, Y8
+	VPSRLD   $31, Y8, Y9       // 1
+	VPSRLD   $17, Y8, Y10      // 0x7fff
+	VPSLLD   $16, Y8, Y8       // 0xffff0000
+
+splitLoop:
+	SPLIT(0, Y0, Y4)
+	SPLIT(32, Y1, Y5)
+	VPACKUSDW Y1, Y0, Y0
+	VPACKUSDW Y5, Y4, Y4
+	VPERMQ    $0xd8, Y0, Y0
+	VPERMQ    $0xd8, Y4, Y4
+	VMOVDQU   Y0, (DI)
+	VMOVDQU   Y4, 64(DI)
+	SPLIT(64, Y2, Y5)
+	SPLIT(96, Y3, Y6)
+	VPACKUSDW Y3, Y2, Y2
+	VPACKUSDW Y6, Y5, Y5
+	VPERMQ    $0xd8, Y2, Y2
+	VPERMQ    $0xd8, Y5, Y5
+	VMOVDQU   Y2, 32(DI)
+	VMOVDQU   Y5, 96(DI)
+	ADDQ      $128, SI
+	ADDQ      $128, DI
+	DECQ      CX
+	JNE       splitLoop
+	VZEROUPPER
+	RET
+
 // func acts8AVX2(dst *byte, x *float32, groups int)
 TEXT ·acts8AVX2(SB), NOSPLIT, $0-24
 	MOVQ    dst+0(FP), DI

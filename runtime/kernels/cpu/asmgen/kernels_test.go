@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func (c *call) run(p *program) {
 	}
 	arg := m.region(96)
 	for i, v := range []uint64{
-		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit,
+		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit, uint64(c.rows),
 	} {
 		binary.LittleEndian.PutUint64(m.mem[arg+uint64(8*i):], v)
 	}
@@ -247,6 +248,14 @@ func kernelQ4(t *testing.T, c *call, p *program, name string, rows int, add bool
 	}
 }
 
+// atnt makes GNU as's operands of the assembler's.
+func atnt(args string) string {
+	args = strings.NewReplacer("Y", "%ymm", "T", "%tmm", ")(", ",", "*1)", ",1)").Replace(args)
+	return regexp.MustCompile(`[(,][A-Z][A-Z0-9]*`).ReplaceAllStringFunc(args, func(s string) string {
+		return s[:1] + "%r" + strings.ToLower(strings.TrimPrefix(s[1:], "R"))
+	})
+}
+
 // The bytes written for what the assembler does not know are those that GNU as
 // makes of it.
 func TestBytes(t *testing.T) {
@@ -257,8 +266,12 @@ func TestBytes(t *testing.T) {
 	var want []string // byte codes, by instruction
 	var source strings.Builder
 	seen := map[string]bool{}
+	files := [][]byte{AMX()}
 	for _, isa := range ISAs {
-		for line := range strings.Lines(string(MatMul(isa))) {
+		files = append(files, MatMul(isa))
+	}
+	for _, file := range files {
+		for line := range strings.Lines(string(file)) {
 			code, ins, ok := strings.Cut(strings.TrimSpace(line), " // ")
 			if !ok || !strings.HasPrefix(code, "BYTE") || seen[ins] {
 				continue
@@ -266,13 +279,13 @@ func TestBytes(t *testing.T) {
 			seen[ins] = true
 			want = append(want, strings.NewReplacer("BYTE $0x", "", "; ", "").Replace(code))
 			op, args, _ := strings.Cut(ins, " ")
-			fmt.Fprintf(&source, "{vex} %s %s\n", strings.ToLower(op), strings.ReplaceAll(args, "Y", "%ymm"))
+			fmt.Fprintf(&source, "{vex} %s %s\n", strings.ToLower(op), atnt(args))
 		}
 	}
 	if len(want) < 30 {
 		t.Fatalf("only %d instructions in bytes", len(want))
 	}
-	cmd := exec.Command(as, "-aln", "--listing-lhs-width=2", "-o", filepath.Join(t.TempDir(), "out.o"), "-")
+	cmd := exec.Command(as, "-aln", "--listing-lhs-width=4", "-o", filepath.Join(t.TempDir(), "out.o"), "-")
 	cmd.Stdin = strings.NewReader(source.String())
 	list, err := cmd.CombinedOutput()
 	if err != nil {

@@ -19,6 +19,7 @@ type machine struct {
 	symbols  map[string]uint64
 	gpr      map[string]uint64
 	vec      [32][64]byte
+	tiles    tiles
 	zero, lt bool
 }
 
@@ -147,6 +148,8 @@ func (m *machine) run(p *program) {
 				pc = p.labels[args[0]] - 1
 			}
 		case op == "VZEROUPPER" || op == "PREFETCHT0":
+		case strings.HasPrefix(op, "T") && op != "TESTQ" || op == "LDTILECFG":
+			m.tile(op, args)
 		case op[0] != 'V':
 			m.scalar(op, args)
 		default:
@@ -173,6 +176,8 @@ func (m *machine) scalar(op string, args []string) {
 		v = m.gpr[dst] - 1
 	case "SHRQ":
 		v = m.gpr[dst] >> m.integer(args[0])
+	case "SHLQ":
+		v = m.gpr[dst] << m.integer(args[0])
 	case "TESTQ":
 		v = m.gpr[dst] & m.integer(args[0])
 		m.zero, m.lt = v == 0, int64(v) < 0

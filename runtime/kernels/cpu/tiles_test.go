@@ -1,0 +1,98 @@
+package cpu
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"infer/runtime/kernels"
+	"infer/runtime/kernels/kerneltest"
+)
+
+// mmGoTile is what the kernels for tiles do, in Go.
+func mmGoTile(a *mmArgs) {
+	for r := range a.rows {
+		dst := (*[lanes]float32)(unsafe.Add(a.dst, r*a.ldd))
+		if a.add == 0 {
+			*dst = [lanes]float32{}
+		}
+		x, w := unsafe.Add(a.x, r*a.ldx), a.w
+		for range a.k {
+			for _, part := range *(*[2][groupLen / 2]uint32)(x) {
+				for n := range dst {
+					var even, odd float32
+					for k, v := range part {
+						p := *(*uint32)(unsafe.Add(w, 4*(k*lanes+n)))
+						even += math.Float32frombits(v<<16) * math.Float32frombits(p<<16)
+						odd += math.Float32frombits(v&^0xffff) * math.Float32frombits(p&^0xffff)
+					}
+					dst[n] += even + odd
+				}
+			}
+			x, w = unsafe.Add(x, actTile), unsafe.Add(w, tileBytes)
+		}
+	}
+}
+
+// No machine of ours has tiles: everything around their kernels is tested with
+// kernels in Go that do the same.
+func TestTiles(t *testing.T) {
+	every := 5
+	if testing.Short() {
+		every = 14
+	}
+	kerneltest.Run(t, func(t testing.TB) kernels.Backend {
+		b, err := Open(Options{Threads: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Device().Close() })
+		p, mm := *b.path, *b.path.mm
+		for r := 1; r <= amxRows; r++ {
+			mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile}
+		}
+		p.mm, b.path = &mm, &p
+		return kerneltest.Sample(b, every)
+	})
+}
+
+// The two parts of an activation have its first 16 bits; what is not finite
+// makes a product that is not.
+func TestSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	inf := float32(math.Inf(1))
+	odd := []float32{0, -0.0, 1, inf, -inf, math.Float32frombits(0x7fffffff), math.Float32frombits(0xff800001), 1e38, math.SmallestNonzeroFloat32}
+	for range 300 {
+		x := make([]float32, 3*groupLen)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64() * math.Exp2(rng.Float64()*60-30))
+			if rng.IntN(10) == 0 {
+				x[i] = odd[rng.IntN(len(odd))]
+			}
+		}
+		want := make([]byte, 3*actTile)
+		splitGo(&want[0], &x[0], 3)
+		for _, p := range paths() {
+			got := make([]byte, len(want))
+			p.quant.split(&got[0], &x[0], 3)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("%s: %v gives %x, want %x", p.name, x, got, want)
+			}
+		}
+		for i, v := range x {
+			part := func(n int) float32 {
+				at := i/groupLen*actTile + n*actTile/2 + i%groupLen*2
+				return math.Float32frombits(uint32(want[at])<<16 | uint32(want[at+1])<<24)
+			}
+			sum := part(0) + part(1)
+			if math.Abs(float64(v)) < 1e-35 { // the rest may have no place
+				continue
+			}
+			if finite := v-v == 0; finite != (sum-sum == 0) || finite && math.Abs(float64(sum-v)) > math.Abs(float64(v))/(1<<16) {
+				t.Fatalf("%v is %v and %v", v, part(0), part(1))
+			}
+		}
+	}
+}
