@@ -17,6 +17,7 @@ import (
 	"infer/runtime/kernels/cpu"
 	"infer/runtime/kernels/ref"
 	"infer/runtime/loader"
+	"infer/runtime/tensor"
 )
 
 // tinyModel is the embedded model.
@@ -37,7 +38,19 @@ func tinyModel(t testing.TB) (models.Model, *loader.Checkpoint) {
 // openCPU is a CPU backend of its own, closed at the end of the test.
 func openCPU(t testing.TB, p cpu.Precision) kernels.Backend {
 	t.Helper()
-	b, err := cpu.Open(cpu.Options{Precision: p, Threads: 2, MemoryLimit: 1 << 30})
+	return openCPUWith(t, cpu.Options{Precision: p})
+}
+
+// openKV is one with K/V of a type.
+func openKV(t testing.TB, kv tensor.DType) kernels.Backend {
+	t.Helper()
+	return openCPUWith(t, cpu.Options{KV: kv})
+}
+
+func openCPUWith(t testing.TB, o cpu.Options) kernels.Backend {
+	t.Helper()
+	o.Threads, o.MemoryLimit = 2, 1<<30
+	b, err := cpu.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +98,7 @@ func openEngine(t testing.TB, s setup) *Engine {
 	if s.blocks > 0 {
 		plan.Blocks = s.blocks
 	}
-	r, err := Load(t.Context(), RunnerConfig{Model: m, Checkpoint: ck, Plan: plan, Backends: s.backends})
+	r, err := Load(t.Context(), RunnerConfig{Model: m, Checkpoint: ck, Plan: plan, Backends: s.backends, Format: s.Format})
 	if err != nil {
 		t.Fatal(err)
 	}

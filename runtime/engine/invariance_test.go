@@ -11,6 +11,7 @@ import (
 	"infer/runtime/device"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/cpu"
+	"infer/runtime/tensor"
 )
 
 // job is one request with the answer it must get.
@@ -111,8 +112,17 @@ func TestSameTokensWhateverTheBatch(t *testing.T) {
 // they get alone, each prompt in one chunk, with nothing cached.
 func tinyJobs(t *testing.T, n int) []job {
 	t.Helper()
+	return tinyJobsIn(t, n, kernels.AsStored, tensor.Invalid)
+}
+
+// tinyJobsIn has weights and K/V of a format.
+func tinyJobsIn(t *testing.T, n int, format kernels.Format, kv tensor.DType) []job {
+	t.Helper()
 	_, cases := expected(t)
-	alone := openEngine(t, setup{PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 1}, c: Config{NoPrefixCache: true}})
+	alone := openEngine(t, setup{
+		PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 1, Format: format}, backends: []kernels.Backend{openKV(t, kv)},
+		c: Config{NoPrefixCache: true},
+	})
 	var jobs []job
 	for i := range n {
 		prompt := slices.Concat(cases[i%len(cases)].PromptIDs, cases[(i/3)%len(cases)].IDs[:i%17])
@@ -149,6 +159,26 @@ func TestSameTokensOnTheTinyModel(t *testing.T) {
 		"two devices":  {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 16, MaxTokens: 50}, maps: "cpu=0-1,cpu:1=2-5", backends: second()},
 	} {
 		t.Run(name, func(t *testing.T) { runJobs(t, openEngine(t, s), jobs) })
+	}
+}
+
+// Weights and K/V of integers too.
+func TestSameTokensInEveryFormat(t *testing.T) {
+	for _, c := range []struct {
+		format kernels.Format
+		kv     tensor.DType
+	}{{kernels.Q8, tensor.Invalid}, {kernels.Q4, tensor.Invalid}, {kernels.AsStored, tensor.I8}, {kernels.Q8, tensor.I8}} {
+		t.Run(fmt.Sprintf("%v, K/V %v", c.format, c.kv), func(t *testing.T) {
+			jobs := tinyJobsIn(t, 32, c.format, c.kv)
+			for _, o := range []PlanOptions{
+				{MaxContext: 256, MaxSeqs: 32},
+				{MaxContext: 256, MaxSeqs: 7, MaxTokens: 11},
+				{MaxContext: 256, MaxSeqs: 1, MaxTokens: 5},
+			} {
+				o.Format = c.format
+				runJobs(t, openEngine(t, setup{PlanOptions: o, backends: []kernels.Backend{openKV(t, c.kv)}}), jobs)
+			}
+		})
 	}
 }
 
