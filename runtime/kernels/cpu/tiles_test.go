@@ -63,7 +63,7 @@ func TestTiles(t *testing.T) {
 func TestSplit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	inf := float32(math.Inf(1))
-	odd := []float32{0, -0.0, 1, inf, -inf, math.Float32frombits(0x7fffffff), math.Float32frombits(0xff800001), 1e38, math.SmallestNonzeroFloat32}
+	odd := []float32{0, float32(math.Copysign(0, -1)), 1, inf, -inf, math.Float32frombits(0x7fffffff), math.Float32frombits(0xff800001), 1e38, math.SmallestNonzeroFloat32}
 	for range 300 {
 		x := make([]float32, 3*groupLen)
 		for i := range x {
