@@ -11,7 +11,8 @@ import "sync"
 // made for the largest context and step, and mostly little of them is used:
 // with huge pages the first token would take 2 MiB of every layer's K and V.
 // Where K/V is really used it gets huge pages then (widen): attention over a
-// long context is a tenth faster with them.
+// long context is a tenth faster with them. All layers come to that in the same
+// step, and a huge page can take 5 ms to make: a step makes one (turn).
 const (
 	hugePage  = 2 << 20
 	slabBytes = 32 << 20
@@ -23,6 +24,7 @@ const (
 type arena struct {
 	mu  sync.Mutex
 	now [2]*slab // of small and of huge pages, those that are cut from; nil: none
+	due bool     // a huge page may be made
 }
 
 type slab struct {
@@ -79,25 +81,37 @@ func (a *arena) get(n int, kind pageKind) (piece, error) {
 	return p, nil
 }
 
+// turn allows another huge page.
+func (a *arena) turn() {
+	a.mu.Lock()
+	a.due = true
+	a.mu.Unlock()
+}
+
 // widen notes that the first n bytes of a piece are used. Every 2 MiB of the
-// slab of whose share in the piece half is used becomes a huge page.
+// slab of whose share in the piece half is used becomes a huge page, in its turn.
 func (a *arena) widen(p *piece, n int) {
-	if n <= p.used {
-		return
-	}
-	p.used = n
-	for ; ; p.next++ {
+	for p.used = max(p.used, n); ; p.next++ {
 		lo, hi := max(p.next*hugePage, p.at), min((p.next+1)*hugePage, p.at+p.n)
-		if lo >= hi || p.at+n < lo+(hi-lo)/2 {
+		if lo >= hi || p.at+p.used < lo+(hi-lo)/2 || !a.widenAt(p.slab, p.next) {
 			return
 		}
-		a.mu.Lock()
-		if s := p.slab; p.next < len(s.wide) && !s.wide[p.next] {
-			s.wide[p.next] = true
-			widenMem(s.mem[p.next*hugePage:][:hugePage])
-		}
-		a.mu.Unlock()
 	}
+}
+
+// widenAt makes a huge page of a slab's 2 MiB; false: it is not due.
+func (a *arena) widenAt(s *slab, i int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i >= len(s.wide) || s.wide[i] {
+		return true
+	}
+	if !a.due {
+		return false
+	}
+	a.due, s.wide[i] = false, true
+	widenMem(s.mem[i*hugePage:][:hugePage])
+	return true
 }
 
 // put gives a buffer's share of its slab back.

@@ -104,5 +104,5 @@ func (b *Backend) KVType() tensor.DType { return b.kv }
 
 // NewOps opens the operations.
 func (b *Backend) NewOps(device.Stream) (kernels.Ops, error) {
-	return &ops{pool: b.dev.pool, path: b.path}, nil
+	return &ops{pool: b.dev.pool, arena: &b.dev.arena, path: b.path}, nil
 }

@@ -73,12 +73,29 @@ func TestPagesAsUsed(t *testing.T) {
 		t.Errorf("one token of %d layers takes %d bytes", layers, n)
 	}
 	first := append([]byte(nil), mem(kv[layers-1].V)[:6<<10]...)
+	wide := func() (n int) {
+		for _, l := range kv {
+			for _, x := range []tensor.Tensor{l.K, l.V} {
+				if from := x.Buf.(*buffer).from; from.slab.wide[from.at/hugePage] {
+					n++
+				}
+			}
+		}
+		return n
+	}
 	for pos := 1; pos < blocks*kernels.BlockSize; pos += 8 * kernels.BlockSize {
+		before := wide()
 		put(pos)
+		if n := wide() - before; n > 3 { // tensors that lie in the same one
+			t.Fatalf("position %d: a step makes huge pages for %d tensors", pos, n)
+		}
 		from := kv[0].K.Buf.(*buffer).from
 		if s := from.slab; s.wide[from.at/hugePage] != (pos >= blocks*kernels.BlockSize/2) {
 			t.Fatalf("position %d: %v", pos, s.wide)
 		}
+	}
+	for range 2 * layers { // one huge page in a step
+		put(blocks*kernels.BlockSize - 1)
 	}
 	same := 0
 	for i, x := range mem(kv[layers-1].V)[:6<<10] {

@@ -13,6 +13,7 @@ import (
 // allocates nothing. Small ones run on the caller alone.
 type ops struct {
 	pool  *pool
+	arena *arena
 	path  *path
 	batch *kernels.Batch
 
@@ -55,7 +56,10 @@ func grow[T any](s *[]T, n int) []T {
 	return (*s)[:n]
 }
 
-func (o *ops) Begin(b *kernels.Batch) { o.batch = b }
+func (o *ops) Begin(b *kernels.Batch) {
+	o.batch = b
+	o.arena.turn()
+}
 
 // rowGrain elements are worth another goroutine's attention.
 const rowGrain = 16 << 10

@@ -18,7 +18,7 @@ type task interface {
 // than processors the time is better spent by others.
 const (
 	pausesPerLook = 16
-	looks         = 1000 // about 200 µs
+	looks         = 200 // about 40 µs
 	looksCrowded  = 5
 	looksPerYield = 32
 )
