@@ -59,6 +59,10 @@ const (
 func (b *Backend) Peak(f kernels.Format) (kernels.Peak, error) {
 	u := b.path.units.mul[0]
 	switch f {
+	case kernels.F16, kernels.F32:
+		if b.path.exact != nil { // no tiles
+			u = b.path.exact.units.mul[0]
+		}
 	case kernels.Q8:
 		u = b.path.units.mul[1]
 	case kernels.Q4:

@@ -91,8 +91,14 @@ var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile}
 // grouped tells whether a format's kernels take k in groups of 32.
 func grouped(format int) bool { return actGroup[format] > 0 }
 
-// actBytes is the size of a row of activations.
-func actBytes(format, cols int) int { return groupsOf(cols) * actGroup[format] }
+// actBytes is what rows of activations are apart.
+func actBytes(format, cols int) int {
+	n := groupsOf(cols) * actGroup[format]
+	if format == fmtTile && n%badStride == 0 {
+		n += actTile
+	}
+	return n
+}
 
 func (t *quantRows) run(w *worker, lo, hi int) {
 	row := actBytes(t.format, t.cols)

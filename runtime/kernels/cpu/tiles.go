@@ -16,12 +16,17 @@ import (
 //
 //	[32] bfloat16 of x, [32] bfloat16 of what is left
 //
+// The units take numbers below 2⁻¹²⁶ as 0, and what is above 3.39e38 counts as
+// infinite. An infinity makes a NaN of its outputs, since its second part is one.
+//
 // The order of the sums is not that of other kernels, so that products of one
 // row take the units too: a row has the same bits in any batch.
 const (
 	amxRows   = 16
 	tileBytes = lanes * 2 * groupLen // of weights
 	actTile   = 2 * 2 * groupLen
+	// Rows this far apart would take turns in one set of the first cache.
+	badStride = 4096
 )
 
 // formatOf is the format of the kernels for a weight. Tiles want whole groups.

@@ -9,6 +9,7 @@ import (
 
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/kerneltest"
+	"infer/runtime/tensor"
 )
 
 // mmGoTile is what the kernels for tiles do, in Go.
@@ -36,6 +37,22 @@ func mmGoTile(a *mmArgs) {
 	}
 }
 
+// openTiles is a backend with kernels for tiles in Go.
+func openTiles(t testing.TB) *Backend {
+	t.Helper()
+	b, err := Open(Options{Threads: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Device().Close() })
+	p, mm := *b.path, *b.path.mm
+	for r := 1; r <= amxRows; r++ {
+		mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile}
+	}
+	p.mm, b.path = &mm, &p
+	return b
+}
+
 // No machine of ours has tiles: everything around their kernels is tested with
 // kernels in Go that do the same.
 func TestTiles(t *testing.T) {
@@ -43,19 +60,59 @@ func TestTiles(t *testing.T) {
 	if testing.Short() {
 		every = 14
 	}
-	kerneltest.Run(t, func(t testing.TB) kernels.Backend {
-		b, err := Open(Options{Threads: 3})
-		if err != nil {
+	kerneltest.Run(t, func(t testing.TB) kernels.Backend { return kerneltest.Sample(openTiles(t), every) })
+}
+
+// A row has the same bits among any others, and what is not finite stays in its
+// row or output and is not finite there.
+func TestTileRows(t *testing.T) {
+	b := openTiles(t)
+	ops, err := b.NewOps(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floatsOf := func(dims ...int) tensor.Tensor {
+		x := tensor.Tensor{DType: tensor.F32, Shape: tensor.Of(dims...)}
+		if x.Buf, err = b.dev.Alloc(x.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = b.Device().Close() })
-		p, mm := *b.path, *b.path.mm
-		for r := 1; r <= amxRows; r++ {
-			mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile}
+		t.Cleanup(func() { _ = x.Buf.(*buffer).Free() })
+		return x
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	const rows, badRow, badOut = 97, 40, 7
+	for _, k := range []int{32, 64, 544, 1024} {
+		for _, n := range []int{16, 50, 80} {
+			w, err := b.Pack(nil, counted{n, k}, kernels.AsStored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			panel := unsafe.Slice((*byte)(w.(*weight).at(0)), 64)
+			panel[4*badOut], panel[4*badOut+1] = 0x80, 0x7f // infinity
+			x, y := floatsOf(rows, k), floatsOf(rows, n)
+			for i := range floats(x) {
+				floats(x)[i] = float32(rng.NormFloat64())
+			}
+			floats(x)[badRow*k+k-1] = float32(math.Inf(-1))
+			ops.MatMul(kernels.MatMulArgs{Dst: y, X: x, W: w})
+			for i, v := range floats(y) {
+				if finite := v-v == 0; finite != (i/n != badRow && i%n != badOut) {
+					t.Fatalf("K=%d N=%d: output %d of row %d is %g", k, n, i%n, i/n, v)
+				}
+			}
+			for _, m := range []int{1, 2, 15, 16, 17, 33} {
+				part, out := floatsOf(m, k), floatsOf(m, n)
+				for from := 0; from+m <= rows; from += m {
+					copy(floats(part), floats(x)[from*k:])
+					ops.MatMul(kernels.MatMulArgs{Dst: out, X: part, W: w})
+					if !bytes.Equal(mem(out), mem(y)[4*from*n:][:4*m*n]) {
+						t.Fatalf("K=%d N=%d: rows %d.. have other bits among %d", k, n, from, m)
+					}
+				}
+			}
+			_ = w.Free()
 		}
-		p.mm, b.path = &mm, &p
-		return kerneltest.Sample(b, every)
-	})
+	}
 }
 
 // The two parts of an activation have its first 16 bits; what is not finite

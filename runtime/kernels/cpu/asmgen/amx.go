@@ -8,7 +8,7 @@ import (
 
 // AMX: tiles are 16 rows of 64 bytes. A panel of bf16 weights is one already,
 // 32 k after 32 k; 32 k of up to 16 rows of activations are two, of what
-// bfloat16 says of them and of what is left (package cpu's splitRows). An
+// bfloat16 says of them and of what is left (package cpu's splitGo). An
 // output's sums are those of TDPBF16PS, 32 k after 32 k, beginning with what
 // dst holds, whatever the number of rows.
 
