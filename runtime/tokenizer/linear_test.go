@@ -12,10 +12,13 @@ func TestLinear(t *testing.T) {
 	units := []string{
 		"a", "A", " ", "\n", "1", "!", "'", "é", "日", "😀", "\u0301", "a\u0301", "aB", "ab1", " \n", "▁", "<", "<|", "\r\n\t ", "x'", "ſ", "\x00", "\xff", ".a",
 	}
-	for _, name := range []string{
+	for i, name := range []string{
 		"cases/gpt2", "cases/llama3", "cases/qwen2_5", "cases/llama2", "kinds/bert", "kinds/t5", "kinds/albert", "kinds/gpt4", "kinds/gpt4o",
 		"kinds/deepseek", "kinds/clip", "kinds/bloom", "kinds/wordlevel", "kinds/unigram-scripts", "kinds/gpt-neox", "kinds/gemma",
 	} {
+		if testing.Short() && i > 1 { // long under the race detector, and one goroutine
+			continue
+		}
 		tok := loadFile(t, "testdata/"+name+".tokenizer.json.gz")
 		for _, u := range units {
 			took := func(size int) time.Duration {

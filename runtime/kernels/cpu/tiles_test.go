@@ -57,8 +57,8 @@ func openTiles(t testing.TB) *Backend {
 // kernels in Go that do the same.
 func TestTiles(t *testing.T) {
 	every := 5
-	if testing.Short() {
-		every = 14
+	if testing.Short() { // slow, and with no races of its own
+		every = 60
 	}
 	kerneltest.Run(t, func(t testing.TB) kernels.Backend { return kerneltest.Sample(openTiles(t), every) })
 }
@@ -82,6 +82,9 @@ func TestTileRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	const rows, badRow, badOut = 97, 40, 7
 	for _, k := range []int{32, 64, 544, 1024} {
+		if testing.Short() && k > 64 {
+			continue
+		}
 		for _, n := range []int{16, 50, 80} {
 			w, err := b.Pack(nil, counted{n, k}, kernels.AsStored)
 			if err != nil {
