@@ -161,23 +161,24 @@ func TestNoOrderAmongCapabilities(t *testing.T) {
 // The rule can fail: each of these is found, and what is innocent is not.
 func TestOrderIsFound(t *testing.T) {
 	for code, bad := range map[string]bool{
-		"p.Major >= 9":                                     true,
-		"9 <= props.Major":                                 true,
-		"capability > [2]int{9, 0}":                        true,
-		"computeCapability.String() < x":                   true,
-		"cc >= 90":                                         true,
-		"smVersion < 80":                                   true,
-		"cmp.Compare(a.Major, b.Major) == 0":               true,
-		"max(minor, 3) == 3":                               true,
 		"strings.Compare(gpu.Capability.String(), x) == 0": true,
-		"p.Major == 9":                                     false,
-		"row.Capability != c":                              false,
-		"len(capabilities) > 3":                            false,
-		"p.SMs > 80":                                       false,
-		"searchArchive < 3":                                false,
-		"small >= 3":                                       false,
-		"accumulate < account":                             false,
-		"row.Features.WGMMA.Has":                           false,
+
+		"p.Major >= 9":                       true,
+		"9 <= props.Major":                   true,
+		"capability > [2]int{9, 0}":          true,
+		"computeCapability.String() < x":     true,
+		"cc >= 90":                           true,
+		"smVersion < 80":                     true,
+		"cmp.Compare(a.Major, b.Major) == 0": true,
+		"max(minor, 3) == 3":                 true,
+		"p.Major == 9":                       false,
+		"row.Capability != c":                false,
+		"len(capabilities) > 3":              false,
+		"p.SMs > 80":                         false,
+		"searchArchive < 3":                  false,
+		"small >= 3":                         false,
+		"accumulate < account":               false,
+		"row.Features.WGMMA.Has":             false,
 	} {
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "x.go", "package x\nvar _ = "+code, 0)

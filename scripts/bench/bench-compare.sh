@@ -40,6 +40,9 @@ for model in ${MODELS:-135m 1b}; do
     sh -c 'while :; do :; done' & busy=$!
     "${bench[@]}" --threads $((4 * $(nproc))) >"$results/$model-$format/oversubscribed.json"
     kill $busy
+    busy=
   done
 done
 python3 table.py "$results" | tee "$results/table.md"
+# What the garbage collector stops.
+(cd ../.. && GOTOOLCHAIN=go1.27.3 CGO_ENABLED=0 go test -vet=off -tags nomsgpack -run '^$' -bench GarbageCollection -benchtime 2000x ./runtime/engine)

@@ -65,7 +65,6 @@ phase() { # NP CTX SCENARIO...
   start infer "$infer_cmd" "$model" "$np" "$ctx"; b=$pid
   python3 "$here/httpbench.py" --url "llama=$url_a" --pid "llama=$a" --url "infer=http://127.0.0.1:$port" \
     --pid "infer=$b" --pause --rounds "${ROUNDS:-5}" --scenarios "$(IFS=,; echo "$*")" --json "$out/np$np.json" || failed=1
-  curl -sf -m 5 "http://127.0.0.1:$port/metrics" >"$out/np$np.metrics" || failed=1
   stop
 }
 

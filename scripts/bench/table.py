@@ -64,10 +64,6 @@ def table(folder):
         print("With 4 threads for each processor, beside a busy process: " + "; ".join(
             f"{r['test']} {number(r['median'])} tokens/s, {r['median'] / alone[r['test']]:.0%}"
             for r in json.loads(crowded.read_text())["results"]) + ".")
-    pauses = [float(line.split()[1]) for p in folder.glob("np*.metrics") for line in p.read_text().splitlines()
-              if line.startswith('go_gc_duration_seconds{quantile="1"}')]
-    if pauses:
-        print(f"Longest stop of the program by Go's garbage collector: {max(pauses) * 1e3:.2f} ms.")
 
 
 def main(results):

@@ -14,9 +14,9 @@ type task interface {
 
 // How long a goroutine of the pool looks for work before it sleeps, in pauses
 // (pausesPerLook × a few dozen cycles each): long enough for the gaps inside a
-// step. Beside another busy process the time is better spent by others: a tenth
-// of these looks leaves a third more of the usual speed there. When there are
-// more goroutines than processors even that is too long.
+// step. Beside another busy process the time is better spent by others: with ten
+// times as many looks a third of the speed that is left there is lost. When
+// there are more goroutines than processors even this is too long.
 const (
 	pausesPerLook = 16
 	looks         = 100 // about 20 µs

@@ -37,6 +37,16 @@ func mmGoTile(a *mmArgs) {
 	}
 }
 
+// mmGoTile4 is the same for four panels.
+func mmGoTile4(a *mmArgs) {
+	w, dst := a.w, a.dst
+	for p := range 4 {
+		a.w, a.dst = unsafe.Add(w, uintptr(p)*a.ldw), unsafe.Add(dst, p*lanes*4)
+		mmGoTile(a)
+	}
+	a.w, a.dst = w, dst
+}
+
 // openTiles is a backend with kernels for tiles in Go.
 func openTiles(t testing.TB) *Backend {
 	t.Helper()
@@ -47,7 +57,7 @@ func openTiles(t testing.TB) *Backend {
 	t.Cleanup(func() { _ = b.Device().Close() })
 	p, mm := *b.path, *b.path.mm
 	for r := 1; r <= amxRows; r++ {
-		mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile}
+		mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile, nil, mmGoTile4}
 	}
 	p.mm, b.path = &mm, &p
 	return b
