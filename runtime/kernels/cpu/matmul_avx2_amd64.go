@@ -128,7 +128,16 @@ func mmI8R6P1AVX2(a *mmArgs)
 func mmQ8R1P1AVX2(a *mmArgs)
 
 //go:noescape
+func mmQ8R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R1P4AVX2(a *mmArgs)
+
+//go:noescape
 func mmQ8R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P2AVX2(a *mmArgs)
 
 //go:noescape
 func mmQ8R3P1AVX2(a *mmArgs)
@@ -146,7 +155,16 @@ func mmQ8R6P1AVX2(a *mmArgs)
 func mmQ4R1P1AVX2(a *mmArgs)
 
 //go:noescape
+func mmQ4R1P2AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P4AVX2(a *mmArgs)
+
+//go:noescape
 func mmQ4R2P1AVX2(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P2AVX2(a *mmArgs)
 
 //go:noescape
 func mmQ4R3P1AVX2(a *mmArgs)
@@ -203,13 +221,19 @@ func mmAVX2() *mmSet {
 	s.kernels[fmtI8][5][0] = mmI8R5P1AVX2
 	s.kernels[fmtI8][6][0] = mmI8R6P1AVX2
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX2
+	s.kernels[fmtQ8][1][1] = mmQ8R1P2AVX2
+	s.kernels[fmtQ8][1][2] = mmQ8R1P4AVX2
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX2
+	s.kernels[fmtQ8][2][1] = mmQ8R2P2AVX2
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX2
 	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVX2
 	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVX2
 	s.kernels[fmtQ8][6][0] = mmQ8R6P1AVX2
 	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVX2
+	s.kernels[fmtQ4][1][1] = mmQ4R1P2AVX2
+	s.kernels[fmtQ4][1][2] = mmQ4R1P4AVX2
 	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVX2
+	s.kernels[fmtQ4][2][1] = mmQ4R2P2AVX2
 	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVX2
 	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVX2
 	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVX2
@@ -221,7 +245,16 @@ func mmAVX2() *mmSet {
 func mmQ8R1P1AVXVNNI(a *mmArgs)
 
 //go:noescape
+func mmQ8R1P2AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R1P4AVXVNNI(a *mmArgs)
+
+//go:noescape
 func mmQ8R2P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P2AVXVNNI(a *mmArgs)
 
 //go:noescape
 func mmQ8R3P1AVXVNNI(a *mmArgs)
@@ -239,7 +272,16 @@ func mmQ8R6P1AVXVNNI(a *mmArgs)
 func mmQ4R1P1AVXVNNI(a *mmArgs)
 
 //go:noescape
+func mmQ4R1P2AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P4AVXVNNI(a *mmArgs)
+
+//go:noescape
 func mmQ4R2P1AVXVNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P2AVXVNNI(a *mmArgs)
 
 //go:noescape
 func mmQ4R3P1AVXVNNI(a *mmArgs)
@@ -257,13 +299,19 @@ func mmAVXVNNI() *mmSet {
 	s := &mmSet{maxRows: 6}
 	*s = *mmAVX2()
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVXVNNI
+	s.kernels[fmtQ8][1][1] = mmQ8R1P2AVXVNNI
+	s.kernels[fmtQ8][1][2] = mmQ8R1P4AVXVNNI
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVXVNNI
+	s.kernels[fmtQ8][2][1] = mmQ8R2P2AVXVNNI
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVXVNNI
 	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVXVNNI
 	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVXVNNI
 	s.kernels[fmtQ8][6][0] = mmQ8R6P1AVXVNNI
 	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVXVNNI
+	s.kernels[fmtQ4][1][1] = mmQ4R1P2AVXVNNI
+	s.kernels[fmtQ4][1][2] = mmQ4R1P4AVXVNNI
 	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVXVNNI
+	s.kernels[fmtQ4][2][1] = mmQ4R2P2AVXVNNI
 	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVXVNNI
 	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVXVNNI
 	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVXVNNI

@@ -356,7 +356,16 @@ func mmI8R12P2AVX512(a *mmArgs)
 func mmQ8R1P1AVX512(a *mmArgs)
 
 //go:noescape
+func mmQ8R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmQ8R1P4AVX512(a *mmArgs)
+
+//go:noescape
 func mmQ8R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P2AVX512(a *mmArgs)
 
 //go:noescape
 func mmQ8R3P1AVX512(a *mmArgs)
@@ -392,7 +401,16 @@ func mmQ8R12P1AVX512(a *mmArgs)
 func mmQ4R1P1AVX512(a *mmArgs)
 
 //go:noescape
+func mmQ4R1P2AVX512(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P4AVX512(a *mmArgs)
+
+//go:noescape
 func mmQ4R2P1AVX512(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P2AVX512(a *mmArgs)
 
 //go:noescape
 func mmQ4R3P1AVX512(a *mmArgs)
@@ -543,7 +561,10 @@ func mmAVX512() *mmSet {
 	s.kernels[fmtI8][12][0] = mmI8R12P1AVX512
 	s.kernels[fmtI8][12][1] = mmI8R12P2AVX512
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX512
+	s.kernels[fmtQ8][1][1] = mmQ8R1P2AVX512
+	s.kernels[fmtQ8][1][2] = mmQ8R1P4AVX512
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX512
+	s.kernels[fmtQ8][2][1] = mmQ8R2P2AVX512
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX512
 	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVX512
 	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVX512
@@ -555,7 +576,10 @@ func mmAVX512() *mmSet {
 	s.kernels[fmtQ8][11][0] = mmQ8R11P1AVX512
 	s.kernels[fmtQ8][12][0] = mmQ8R12P1AVX512
 	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVX512
+	s.kernels[fmtQ4][1][1] = mmQ4R1P2AVX512
+	s.kernels[fmtQ4][1][2] = mmQ4R1P4AVX512
 	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVX512
+	s.kernels[fmtQ4][2][1] = mmQ4R2P2AVX512
 	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVX512
 	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVX512
 	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVX512
@@ -573,7 +597,16 @@ func mmAVX512() *mmSet {
 func mmQ8R1P1AVX512VNNI(a *mmArgs)
 
 //go:noescape
+func mmQ8R1P2AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R1P4AVX512VNNI(a *mmArgs)
+
+//go:noescape
 func mmQ8R2P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ8R2P2AVX512VNNI(a *mmArgs)
 
 //go:noescape
 func mmQ8R3P1AVX512VNNI(a *mmArgs)
@@ -609,7 +642,16 @@ func mmQ8R12P1AVX512VNNI(a *mmArgs)
 func mmQ4R1P1AVX512VNNI(a *mmArgs)
 
 //go:noescape
+func mmQ4R1P2AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R1P4AVX512VNNI(a *mmArgs)
+
+//go:noescape
 func mmQ4R2P1AVX512VNNI(a *mmArgs)
+
+//go:noescape
+func mmQ4R2P2AVX512VNNI(a *mmArgs)
 
 //go:noescape
 func mmQ4R3P1AVX512VNNI(a *mmArgs)
@@ -645,7 +687,10 @@ func mmAVX512VNNI() *mmSet {
 	s := &mmSet{maxRows: 12}
 	*s = *mmAVX512()
 	s.kernels[fmtQ8][1][0] = mmQ8R1P1AVX512VNNI
+	s.kernels[fmtQ8][1][1] = mmQ8R1P2AVX512VNNI
+	s.kernels[fmtQ8][1][2] = mmQ8R1P4AVX512VNNI
 	s.kernels[fmtQ8][2][0] = mmQ8R2P1AVX512VNNI
+	s.kernels[fmtQ8][2][1] = mmQ8R2P2AVX512VNNI
 	s.kernels[fmtQ8][3][0] = mmQ8R3P1AVX512VNNI
 	s.kernels[fmtQ8][4][0] = mmQ8R4P1AVX512VNNI
 	s.kernels[fmtQ8][5][0] = mmQ8R5P1AVX512VNNI
@@ -657,7 +702,10 @@ func mmAVX512VNNI() *mmSet {
 	s.kernels[fmtQ8][11][0] = mmQ8R11P1AVX512VNNI
 	s.kernels[fmtQ8][12][0] = mmQ8R12P1AVX512VNNI
 	s.kernels[fmtQ4][1][0] = mmQ4R1P1AVX512VNNI
+	s.kernels[fmtQ4][1][1] = mmQ4R1P2AVX512VNNI
+	s.kernels[fmtQ4][1][2] = mmQ4R1P4AVX512VNNI
 	s.kernels[fmtQ4][2][0] = mmQ4R2P1AVX512VNNI
+	s.kernels[fmtQ4][2][1] = mmQ4R2P2AVX512VNNI
 	s.kernels[fmtQ4][3][0] = mmQ4R3P1AVX512VNNI
 	s.kernels[fmtQ4][4][0] = mmQ4R4P1AVX512VNNI
 	s.kernels[fmtQ4][5][0] = mmQ4R5P1AVX512VNNI

@@ -48,6 +48,7 @@ type mmArgs struct {
 	ahead uintptr        // 72: bytes from the weights to those that will be wanted soon
 	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32
 	rows  uintptr        // 88: for kernels that come in one shape
+	drift uintptr        // 96: what ahead changes by for each two k, or group: below 0
 }
 
 // mmSet is the kernels of one instruction set: kernels[format][rows][log2
@@ -68,29 +69,33 @@ func (s *mmSet) most(format int) int {
 // mul multiplies any number of rows and panels with a's operands. It changes
 // x, w and dst of a, but never to where the operands are not: the garbage
 // collector sees them.
+//
+// The rows come in tiles as equal as can be. Each of them asks for its share of
+// the weights that lie ahead, so that memory is read all the time.
 func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
-	x, dst, most := a.x, a.dst, s.most(format)
-	for at := 0; at < rows; {
-		// Rows in tiles as equal as can be.
-		r := rows - at
-		if r > most {
-			n := (r + most - 1) / most
-			r = (r + n - 1) / n
-		}
-		if at > 0 {
-			a.ahead = 0 // they were on their way with the first tile
-		}
+	x, dst, most, ahead := a.x, a.dst, s.most(format), a.ahead
+	tiles := (rows + most - 1) / most
+	steps, size := a.k, uintptr(panelStep[format])
+	if !grouped(format) {
+		steps, size = a.k/2, 2*size/uintptr(stepLen[format])
+	}
+	share := size / uintptr(tiles)
+	a.drift = share - size
+	for at, tile := 0, 0; at < rows; tile++ {
+		r := (rows - at + tiles - tile - 1) / (tiles - tile)
 		a.x = unsafe.Add(x, uintptr(at)*a.ldx)
 		a.dst = unsafe.Add(dst, uintptr(at)*a.ldd)
+		a.ahead = ahead + uintptr(tile)*steps*share
 		s.mulTile(a, format, r, panels)
 		at += r
 	}
+	a.drift = 0
 }
 
 // mulTile multiplies at most so many rows, the widest kernels first.
 func (s *mmSet) mulTile(a *mmArgs, format, rows, panels int) {
 	ks := &s.kernels[format][rows]
-	w, dst := a.w, a.dst
+	w, dst, unit := a.w, a.dst, a.unit
 	a.rows = uintptr(rows)
 	l := len(ks) - 1
 	for at := 0; at < panels; {
@@ -99,8 +104,11 @@ func (s *mmSet) mulTile(a *mmArgs, format, rows, panels int) {
 		}
 		a.w = unsafe.Add(w, uintptr(at)*a.ldw)
 		a.dst = unsafe.Add(dst, at*lanes*4)
+		if unit != nil {
+			a.unit = unsafe.Add(unit, uintptr(at)*a.ldw)
+		}
 		ks[l](a)
 		at += 1 << l
 	}
-	a.w, a.dst = w, dst
+	a.w, a.dst, a.unit = w, dst, unit
 }

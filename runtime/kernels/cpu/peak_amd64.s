@@ -415,31 +415,31 @@ peakPDPBUSD256Loop:
 
 // func readAVX2(p *uint64, n int)
 //
-// Asks for what lies 4 KiB ahead, as the products do: the processor by itself
-// does not look across pages.
+// Reads four quarters at once, as the products read panels: one place after the
+// other draws a quarter less from memory, however far ahead it is asked for.
 TEXT ·readAVX2(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
+	LEAQ (SI)(CX*2), DI  // n is in words
+	LEAQ (SI)(CX*4), R8
+	LEAQ (DI)(CX*4), R9
 	SHRQ $5, CX
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
 
 readAVX2Loop:
-	PREFETCHT0 4096(SI)
-	PREFETCHT0 4160(SI)
-	PREFETCHT0 4224(SI)
-	PREFETCHT0 4288(SI)
 	VPADDQ 0(SI), Y0, Y0
 	VPADDQ 32(SI), Y1, Y1
-	VPADDQ 64(SI), Y2, Y2
-	VPADDQ 96(SI), Y3, Y3
-	VPADDQ 128(SI), Y0, Y0
-	VPADDQ 160(SI), Y1, Y1
-	VPADDQ 192(SI), Y2, Y2
-	VPADDQ 224(SI), Y3, Y3
-	ADDQ $256, SI
+	VPADDQ 0(DI), Y0, Y0
+	VPADDQ 32(DI), Y1, Y1
+	VPADDQ 0(R8), Y0, Y0
+	VPADDQ 32(R8), Y1, Y1
+	VPADDQ 0(R9), Y0, Y0
+	VPADDQ 32(R9), Y1, Y1
+	ADDQ $64, SI
+	ADDQ $64, DI
+	ADDQ $64, R8
+	ADDQ $64, R9
 	DECQ CX
 	JNZ  readAVX2Loop
 	VZEROUPPER

@@ -48,9 +48,9 @@ func (c *call) run(p *program) {
 	if c.add {
 		add = 1
 	}
-	arg := m.region(96)
+	arg := m.region(104)
 	for i, v := range []uint64{
-		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit, uint64(c.rows),
+		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit, uint64(c.rows), 1 << 20,
 	} {
 		binary.LittleEndian.PutUint64(m.mem[arg+uint64(8*i):], v)
 	}
@@ -78,7 +78,7 @@ func TestKernels(t *testing.T) {
 		for f := range formats {
 			for r := 1; r <= isa.MaxR; r++ {
 				for p := 0; p <= isa.Log2P(r); p++ {
-					for i, k := range []int{1, 4, 7, 10} {
+					for i, k := range []int{1, 4, 7, 10, 19} {
 						floatKernel(t, newCall(data, rng), programs, name(isa, f, r, p), formats[f], r, 1<<p, k, i%2 == 0)
 					}
 				}
@@ -87,12 +87,13 @@ func TestKernels(t *testing.T) {
 		for _, v := range isa.quant() {
 			for _, f := range quantFormats {
 				for r := 1; r <= isa.MaxR; r++ {
-					for _, add := range []bool{false, true} {
-						n := quantName(v, f, r)
-						if f == "Q4" {
-							kernelQ4(t, newCall(data, rng), programs[n], n, r, add)
-						} else {
-							kernelQ8(t, newCall(data, rng), programs[n], n, r, add)
+					for p := 0; p <= quantLog2P(r); p++ {
+						for _, add := range []bool{false, true} {
+							n, do := quantName(v, f, r, p), kernelQ8
+							if f == "Q4" {
+								do = kernelQ4
+							}
+							do(t, newCall(data, rng), programs[n], n, r, 1<<p, add)
 						}
 					}
 				}
@@ -158,11 +159,11 @@ func floatKernel(t *testing.T, c *call, programs map[string]*program, name, form
 	}
 }
 
-func kernelQ8(t *testing.T, c *call, p *program, name string, rows int, add bool) {
+func kernelQ8(t *testing.T, c *call, prog *program, name string, rows, panels int, add bool) {
 	t.Helper()
-	c.rows, c.panels, c.k, c.add = rows, 1, 2, add
-	c.ldx, c.ldd = 2*actQ8, 64
-	c.x, c.w = c.m.region(c.ldx*rows), c.m.region(2*groupQ8)
+	c.rows, c.panels, c.k, c.add = rows, panels, 2, add
+	c.ldx, c.ldw, c.ldd = 2*actQ8, 2*groupQ8+80, 64*panels+12
+	c.x, c.w = c.m.region(c.ldx*rows), c.m.region(c.ldw*(panels-1)+2*groupQ8)
 	x, w := c.m.mem[c.x:], c.m.mem[c.w:]
 	for i := range 2 * rows {
 		a := x[i*actQ8:]
@@ -171,37 +172,38 @@ func kernelQ8(t *testing.T, c *call, p *program, name string, rows int, add bool
 		}
 		putF32(a, 16, c.rng.Float32())
 	}
-	for i := range 2 * groupQ8 {
+	for i := range c.ldw*(panels-1) + 2*groupQ8 {
 		w[i] = byte(c.rng.Int32N(255) - 127)
-		if i%groupQ8 < scaleBytes && i%2 == 1 {
+		if i%c.ldw%groupQ8 < scaleBytes && i%c.ldw%2 == 1 {
 			w[i] = 0x34
 		}
 	}
-	c.run(p)
+	c.run(prog)
 	for r := range rows {
-		for n := range 16 {
+		for i := range 16 * panels {
+			p, n := i/16, i%16
 			var acc float32
 			if add {
-				acc = c.was(r, 0, n)
+				acc = c.was(r, p, n)
 			}
 			for g := range 2 {
-				a, b := x[r*c.ldx+g*actQ8:], w[g*groupQ8:]
+				a, b := x[r*c.ldx+g*actQ8:], w[p*c.ldw+g*groupQ8:]
 				var sum int32
 				for k := range 32 {
 					sum += i16(a, k) * int32(int8(b[scaleBytes+k/2*32+2*n+k%2]))
 				}
 				acc = fma(float32(sum), half(binary.LittleEndian.Uint16(b[2*n:]))*f32(a, 16), acc)
 			}
-			c.check(t, name, r, 0, n, acc)
+			c.check(t, name, r, p, n, acc)
 		}
 	}
 }
 
-func kernelQ4(t *testing.T, c *call, p *program, name string, rows int, add bool) {
+func kernelQ4(t *testing.T, c *call, prog *program, name string, rows, panels int, add bool) {
 	t.Helper()
-	c.rows, c.panels, c.k, c.add = rows, 1, 2, add
-	c.ldx, c.ldd = 2*actQ4, 64
-	c.x, c.w, c.unit = c.m.region(c.ldx*rows), c.m.region(2*groupQ4), c.m.region(64)
+	c.rows, c.panels, c.k, c.add = rows, panels, 2, add
+	c.ldx, c.ldw, c.ldd = 2*actQ4, 2*groupQ4+80, 64*panels+12
+	c.x, c.w, c.unit = c.m.region(c.ldx*rows), c.m.region(c.ldw*(panels-1)+2*groupQ4), c.m.region(c.ldw*(panels-1)+64)
 	x, w, unit := c.m.mem[c.x:], c.m.mem[c.w:], c.m.mem[c.unit:]
 	extreme := c.rng.IntN(2) == 0 // the largest sums there are
 	for i := range 2 * rows {
@@ -215,35 +217,36 @@ func kernelQ4(t *testing.T, c *call, p *program, name string, rows int, add bool
 		putF32(a, 8, c.rng.Float32())
 		putF32(a, 9, c.rng.Float32()-0.5)
 	}
-	for i := range 2 * groupQ4 {
+	for i := range c.ldw*(panels-1) + 2*groupQ4 {
 		w[i] = byte(c.rng.Uint32())
 		if extreme {
 			w[i] = 0xff
 		}
 	}
-	for n := range 16 {
-		putF32(unit, n, c.rng.Float32())
+	for n := range 16 * panels {
+		putF32(unit[n/16*c.ldw:], n%16, c.rng.Float32())
 	}
-	c.run(p)
+	c.run(prog)
 	for r := range rows {
-		for n := range 16 {
+		for i := range 16 * panels {
+			p, n := i/16, i%16
 			var acc float32
 			if add {
-				acc = c.was(r, 0, n)
+				acc = c.was(r, p, n)
 			}
 			for g := range 2 {
-				a, b := x[r*c.ldx+g*actQ4:], w[g*groupQ4:]
+				a, b := x[r*c.ldx+g*actQ4:], w[p*c.ldw+g*groupQ4:]
 				var sum int32
 				for k := range 32 {
 					q := b[scaleBytes+k/8*64+4*n+k%4] >> (k / 4 % 2 * 4) & 15
 					sum += int32(int8(a[k])) * int32(q)
 				}
 				v := binary.LittleEndian.Uint16(b[2*n:])
-				u := f32(unit, n)
+				u := f32(unit[p*c.ldw:], n)
 				acc = fma(float32(sum), float32(v&63)*u*f32(a, 8), acc)
 				acc = fma(float32(v>>6)*u, f32(a, 9), acc)
 			}
-			c.check(t, name, r, 0, n, acc)
+			c.check(t, name, r, p, n, acc)
 		}
 	}
 }

@@ -61,9 +61,11 @@ func MatMul(isa ISA) []byte {
 	for _, v := range isa.quant() {
 		for _, f := range quantFormats {
 			for r := 1; r <= isa.MaxR; r++ {
-				q := quant{gen: gen{isa: v, rows: r}, format: f}
-				q.kernel()
-				g.Write(q.Bytes())
+				for p := 0; p <= quantLog2P(r); p++ {
+					q := quant{gen: gen{isa: v, rows: r}, format: f}
+					q.kernel(p)
+					g.Write(q.Bytes())
+				}
 			}
 		}
 	}
@@ -94,9 +96,11 @@ func Table(isa ISA) []byte {
 		}
 		for _, f := range quantFormats {
 			for r := 1; r <= isa.MaxR; r++ {
-				n := quantName(v, f, r)
-				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
-				fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][0] = %s\n", f, r, n)
+				for p := 0; p <= quantLog2P(r); p++ {
+					n := quantName(v, f, r, p)
+					fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+					fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][%d] = %s\n", f, r, p, n)
+				}
 			}
 		}
 	}
@@ -145,6 +149,13 @@ func (g *gen) mask() string {
 	}
 	return g.v(31)
 }
+
+// pairsPerLoop is how many times two k a loop does: its own instructions would
+// show.
+const (
+	log2Pairs    = 2
+	pairsPerLoop = 1 << log2Pairs
+)
 
 // Three rows share a base register: base, base + ldx, base + 2 ldx.
 var bases = []string{"SI", "DI", "DX", "R13"}
@@ -223,11 +234,26 @@ func (g *gen) fma(row, panel int) {
 	}
 }
 
+// pairs multiplies so many times two k.
+func (g *gen) pairs(n int) {
+	for i := range n {
+		if g.fetches() {
+			g.prefetch()
+		}
+		g.pair(8 * i)
+	}
+	g.moveX(8 * n)
+	switch {
+	case !g.fetches():
+	case n == 1:
+		g.op("ADDQ 96(AX), R14")
+	default:
+		g.op("ADDQ R10, R14")
+	}
+}
+
 // pair multiplies two k and moves the weights on.
 func (g *gen) pair(off int) {
-	if g.rows > 1 { // one row reads enough panels at a time without
-		g.prefetch()
-	}
 	g.one(off, false)
 	if formats[g.f] != "BF16" {
 		g.advance()
@@ -235,6 +261,10 @@ func (g *gen) pair(off int) {
 	g.one(off+4, true)
 	g.advance()
 }
+
+// fetches tells whether the kernel asks for weights before it needs them: a
+// single row reads from enough places at once without.
+func (g *gen) fetches() bool { return g.rows > 1 }
 
 // prefetch touches what comes later in each panel's place: few panels at a
 // time are too few streams to draw all that the memory can give.
@@ -298,29 +328,24 @@ func (g *gen) kernel(f, rows, log2p int) {
 			g.op("VPXORD %s, %s, %s", g.v(i), g.v(i), g.v(i))
 		}
 	}
-	g.op("SHRQ $1, CX")
-	if rows <= 3 { // few instructions a pair: the loop's own would show
-		g.op("SUBQ $2, CX")
-		g.op("JLT rest")
-		g.label("loop")
-		g.pair(0)
-		g.pair(8)
-		g.moveX(16)
-		g.op("SUBQ $2, CX")
-		g.op("JGE loop")
-		g.label("rest")
-		g.op("ADDQ $2, CX")
-		g.op("JEQ odd")
-		g.pair(0)
-		g.moveX(8)
-	} else {
-		g.op("JEQ odd")
-		g.label("loop")
-		g.pair(0)
-		g.moveX(8)
-		g.op("DECQ CX")
-		g.op("JNE loop")
+	if g.fetches() {
+		g.op("MOVQ 96(AX), R10")
+		g.op("SHLQ $%d, R10", log2Pairs)
 	}
+	g.op("SHRQ $1, CX")
+	g.op("SUBQ $%d, CX", pairsPerLoop)
+	g.op("JLT rest")
+	g.label("loop")
+	g.pairs(pairsPerLoop)
+	g.op("SUBQ $%d, CX", pairsPerLoop)
+	g.op("JGE loop")
+	g.label("rest")
+	g.op("ADDQ $%d, CX", pairsPerLoop)
+	g.op("JEQ odd")
+	g.label("one")
+	g.pairs(1)
+	g.op("DECQ CX")
+	g.op("JNE one")
 	g.label("odd")
 	g.op("MOVQ 48(AX), CX")
 	g.op("TESTQ $1, CX")

@@ -35,17 +35,40 @@ const (
 	actQ4 = 32 + 2*4
 )
 
-// quant writes a kernel for Q8 or Q4 in one panel. All sums within a group are
-// of integers, so that their order does not matter; then one multiply-add a
-// group into the output, k ascending, beginning with what dst holds.
+// quant writes a kernel for Q8 or Q4. All sums within a group are of integers,
+// so that their order does not matter; then one multiply-add a group into the
+// output, k ascending, beginning with what dst holds. Panels take turns group
+// by group: one row reads as many places of memory at once as it has registers
+// for the outputs of.
 type quant struct {
 	gen
 	format   string
 	inMemory bool // outputs stay in dst: there are no registers for them
 }
 
+// quantLog2P is the most panels (as a power of two) for so many rows.
+func quantLog2P(rows int) int { return map[int]int{1: 2, 2: 1}[rows] }
+
+// fetches tells whether the kernel asks for weights before it needs them: four
+// panels are enough places in memory without.
+func (q *quant) fetches() bool { return q.panels < 4 }
+
 func (q *quant) acc(row, vec int) string { return q.v(row*q.isa.vecs + vec) }
-func (q *quant) out(row, vec int) string { return q.v((q.rows+row)*q.isa.vecs + vec) }
+
+func (q *quant) out(row, panel, vec int) string {
+	return q.v((q.rows+row*q.panels+panel)*q.isa.vecs + vec)
+}
+
+// panelBases are the base registers of the panels; the last three are those
+// of rows when there is one panel.
+var panelBases = []string{"BX", "DI", "R11", "R12"}
+
+func (q *quant) w(panel, off int) string { return fmt.Sprintf("%d(%s)", off, panelBases[panel]) }
+
+// unit addresses the units of a panel of Q4.
+func (q *quant) unit(panel, vec int) string {
+	return fmt.Sprintf("%d(R15)", 32*vec) + []string{"", "(R10*1)", "(R10*2)", "(R13*1)"}[panel]
+}
 
 // tmp is a register that is free: the last four with AVX2.
 func (q *quant) tmp(i int) string {
@@ -53,6 +76,15 @@ func (q *quant) tmp(i int) string {
 		return q.v(12 + i)
 	}
 	return q.v(24 + i)
+}
+
+// nibbles is the mask of the low half of each byte: with one row there is a
+// register for it.
+func (q *quant) nibbles() string {
+	if q.rows > 1 {
+		return "nibbles<>(SB)"
+	}
+	return q.v(10)
 }
 
 // dst addresses a vector of a row of the result.
@@ -81,8 +113,10 @@ func (q *quant) and(m, a, dst string) {
 func (q *quant) eachOut(do func(at, reg string)) {
 	q.op("MOVQ 32(AX), DX")
 	for r := range q.rows {
-		for v := range q.isa.vecs {
-			do(fmt.Sprintf("%d(DX)", v*32), q.out(r, v))
+		for p := range q.panels {
+			for v := range q.isa.vecs {
+				do(fmt.Sprintf("%d(DX)", 64*p+32*v), q.out(r, p, v))
+			}
 		}
 		if r < q.rows-1 {
 			q.op("ADDQ R13, DX")
@@ -90,14 +124,15 @@ func (q *quant) eachOut(do func(at, reg string)) {
 	}
 }
 
-func quantName(isa ISA, format string, rows int) string {
-	return fmt.Sprintf("mm%sR%dP1%s", format, rows, isa.Name)
+func quantName(isa ISA, format string, rows, log2p int) string {
+	return fmt.Sprintf("mm%sR%dP%d%s", format, rows, 1<<log2p, isa.Name)
 }
 
 func (q *quant) q4() bool { return q.format == "Q4" }
 
-func (q *quant) kernel() {
-	name := quantName(q.isa, q.format, q.rows)
+func (q *quant) kernel(log2p int) {
+	name := quantName(q.isa, q.format, q.rows, log2p)
+	q.panels = 1 << log2p
 	q.inMemory = q.isa.vecs == 2 && q.rows > 3
 	fmt.Fprintf(q, "\n// func %s(a *mmArgs)\n", name)
 	fmt.Fprintf(q, "TEXT ·%s(SB), NOSPLIT, $0-8\n", name)
@@ -110,6 +145,18 @@ func (q *quant) kernel() {
 	q.op("MOVQ 72(AX), R14")
 	if q.q4() {
 		q.op("MOVQ 80(AX), R15")
+		if q.rows == 1 {
+			q.op("VMOVDQU%s nibbles<>(SB), %s", q.dq(), q.nibbles())
+		}
+	}
+	if q.panels > 1 {
+		q.op("MOVQ 24(AX), R10")
+		for p := range q.panels - 1 {
+			q.op("LEAQ (%s)(R10*1), %s", panelBases[p], panelBases[p+1])
+		}
+	}
+	if q.panels > 2 { // of one row: no steps in dst
+		q.op("LEAQ (R10)(R10*2), R13")
 	}
 	if q.rows > 3 {
 		q.op("LEAQ (R9)(R9*2), R10")
@@ -130,10 +177,8 @@ func (q *quant) kernel() {
 		q.zero(q.tmp(0))
 		q.eachOut(func(at, _ string) { q.op("VMOVUPS %s, %s", q.tmp(0), at) })
 	} else {
-		for r := range q.rows {
-			for v := range q.isa.vecs {
-				q.zero(q.out(r, v))
-			}
+		for i := range q.rows * q.panels * q.isa.vecs {
+			q.zero(q.out(0, 0, i))
 		}
 	}
 	q.label("start")
@@ -147,17 +192,24 @@ func (q *quant) kernel() {
 	if q.q4() {
 		size, act = groupQ4, actQ4
 	}
-	for at := 0; at < size; at += 64 {
-		q.op("PREFETCHT0 %d(BX)(R14*1)", at)
+	for p := range q.panels {
+		for at := 0; at < size && q.fetches(); at += 64 {
+			q.op("PREFETCHT0 %s(R14*1)", q.w(p, at))
+		}
+		if q.q4() {
+			q.sumQ4(p)
+			q.scaleQ4(p)
+		} else {
+			q.sumQ8(p)
+			q.scaleQ8(p)
+		}
 	}
-	if q.q4() {
-		q.sumQ4()
-		q.scaleQ4()
-	} else {
-		q.sumQ8()
-		q.scaleQ8()
+	if q.fetches() {
+		q.op("ADDQ 96(AX), R14")
 	}
-	q.op("ADDQ $%d, BX", size)
+	for _, base := range panelBases[:q.panels] {
+		q.op("ADDQ $%d, %s", size, base)
+	}
 	for i := 0; 3*i < q.rows; i++ {
 		q.op("ADDQ $%d, %s", act, quantBases[i])
 	}
@@ -178,11 +230,11 @@ func (q *quant) x(row, off int) string {
 }
 
 // sumQ8 multiplies a group in pairs of k: 16 bits by 16 bits, sums of 32 bits.
-func (q *quant) sumQ8() {
+func (q *quant) sumQ8(panel int) {
 	n := q.isa.vecs
 	for k := range 16 {
 		for v := range n {
-			q.op("VPMOVSXBW %d(BX), %s", scaleBytes+32*k+32/n*v, q.tmp(v))
+			q.op("VPMOVSXBW %s, %s", q.w(panel, scaleBytes+32*k+32/n*v), q.tmp(v))
 		}
 		b, t := q.tmp(2), q.tmp(3)
 		for r := range q.rows {
@@ -212,10 +264,10 @@ func (q *quant) sumQ8() {
 }
 
 // scaleQ8 adds sum · (scale of the weights · scale of the row).
-func (q *quant) scaleQ8() {
+func (q *quant) scaleQ8(panel int) {
 	n := q.isa.vecs
 	for v := range n {
-		q.op("VCVTPH2PS %d(BX), %s", scaleBytes/n*v, q.tmp(v))
+		q.op("VCVTPH2PS %s, %s", q.w(panel, scaleBytes/n*v), q.tmp(v))
 	}
 	b, t := q.tmp(2), q.tmp(3)
 	for r := range q.rows {
@@ -223,16 +275,16 @@ func (q *quant) scaleQ8() {
 		for v := range n {
 			q.op("VCVTDQ2PS %s, %s", q.acc(r, v), q.acc(r, v))
 			q.op("VMULPS %s, %s, %s", b, q.tmp(v), t)
-			q.add(r, v, t)
+			q.add(r, panel, v, t)
 		}
 	}
 }
 
 // add adds the sum, times t, to the output; when that is in memory the sum it
 // then has is stored.
-func (q *quant) add(r, v int, t string) {
+func (q *quant) add(r, panel, v int, t string) {
 	if !q.inMemory {
-		q.op("VFMADD231PS %s, %s, %s", t, q.acc(r, v), q.out(r, v))
+		q.op("VFMADD231PS %s, %s, %s", t, q.acc(r, v), q.out(r, panel, v))
 		return
 	}
 	q.op("VFMADD213PS %s, %s, %s", q.dst(r, v), t, q.acc(r, v))
@@ -243,15 +295,15 @@ func (q *quant) add(r, v int, t string) {
 
 // sumQ4 multiplies a group in fours of k: 4 unsigned bits by 8 signed ones,
 // sums of 16 bits. They hold: 8 pairs of at most 2 · 15 · 127.
-func (q *quant) sumQ4() {
+func (q *quant) sumQ4(panel int) {
 	n := q.isa.vecs
 	raw, lo, b, t := q.tmp(0), q.tmp(1), q.tmp(2), q.tmp(3)
 	for k := range 4 {
 		for v := range n {
-			q.op("VMOVDQU%s %d(BX), %s", q.dq(), scaleBytes+64*k+32*v, raw)
-			q.and("nibbles<>(SB)", raw, lo)
+			q.op("VMOVDQU%s %s, %s", q.dq(), q.w(panel, scaleBytes+64*k+32*v), raw)
+			q.and(q.nibbles(), raw, lo)
 			q.op("VPSRLW $4, %s, %s", raw, raw)
-			q.and("nibbles<>(SB)", raw, raw)
+			q.and(q.nibbles(), raw, raw)
 			for half, w := range []string{lo, raw} {
 				for r := range q.rows {
 					if q.isa.dots {
@@ -306,16 +358,21 @@ func (q *quant) dq() string {
 }
 
 // scaleQ4 adds sum · (s · scale of the row) − z · (scale · Σ of the row).
-func (q *quant) scaleQ4() {
+func (q *quant) scaleQ4(panel int) {
 	n := q.isa.vecs
 	s, z, t := q.tmp(0), q.tmp(1), q.tmp(2)
+	scale, sum := q.v(11), q.tmp(3) // of the row, when there is one: all panels'
+	if q.rows == 1 && panel == 0 {
+		q.op("VBROADCASTSS %s, %s", q.x(0, 32), scale)
+		q.op("VBROADCASTSS %s, %s", q.x(0, 36), sum)
+	}
 	for v := range n {
-		q.op("VPMOVZXWD %d(BX), %s", scaleBytes/n*v, s)
+		q.op("VPMOVZXWD %s, %s", q.w(panel, scaleBytes/n*v), s)
 		q.op("VPSRLD $6, %s, %s", s, z)
 		q.and("sixbits<>(SB)", s, s)
 		for _, r := range []string{s, z} {
 			q.op("VCVTDQ2PS %s, %s", r, r)
-			q.op("VMULPS %d(R15), %s, %s", 32*v, r, r)
+			q.op("VMULPS %s, %s, %s", q.unit(panel, v), r, r)
 		}
 		for r := range q.rows {
 			a := q.acc(r, v)
@@ -323,12 +380,18 @@ func (q *quant) scaleQ4() {
 				q.op("VPMADDWD ones<>(SB), %s, %s", a, a)
 			}
 			q.op("VCVTDQ2PS %s, %s", a, a)
+			if q.rows == 1 {
+				q.op("VMULPS %s, %s, %s", scale, s, s)
+				q.add(r, panel, v, s)
+				q.op("VFMADD231PS %s, %s, %s", sum, z, q.out(r, panel, v))
+				continue
+			}
 			q.op("VBROADCASTSS %s, %s", q.x(r, 32), t)
 			q.op("VMULPS %s, %s, %s", s, t, t)
-			q.add(r, v, t)
+			q.add(r, panel, v, t)
 			q.op("VBROADCASTSS %s, %s", q.x(r, 36), t)
 			if !q.inMemory {
-				q.op("VFMADD231PS %s, %s, %s", z, t, q.out(r, v))
+				q.op("VFMADD231PS %s, %s, %s", z, t, q.out(r, panel, v))
 				continue
 			}
 			q.op("VFMADD231PS %s, %s, %s", z, t, a)
