@@ -6,11 +6,13 @@ import (
 	"infer/runtime/kernels"
 )
 
-// Blocking of large products: a k chunk of a panel and of a tile's rows stay
-// in the first cache while they are used, a block of rows in the second.
+// Blocking of large products: a chunk of each of a block's rows stays in the
+// second cache while the panels pass. That kernels are called seldom counts for
+// more than that the first cache holds a panel's chunk; not so for tiles.
 const (
-	chunkK    = 512
-	blockRows = 96
+	chunkBytes = 4 << 10 // of a row of activations
+	chunkTile  = 16      // groups
+	blockRows  = 96
 	// grainBytes of weights are taken at a time: a kernel call is short, but
 	// the memory is read in long runs.
 	grainBytes = 128 << 10
@@ -83,7 +85,7 @@ func (o *ops) operand(format, cols int, x []float32) operand {
 // chunk is the length of the parts that the sum over k is cut into; it depends
 // on the weight's shape alone.
 func chunk(cols int) int {
-	n := (cols + chunkK - 1) / chunkK
+	n := (4*cols + chunkBytes - 1) / chunkBytes
 	return ((cols+n-1)/n + 1) &^ 1
 }
 
@@ -165,7 +167,11 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 // panel and in a row of x, and how many to take at a time.
 func (t *matMul) units() (depth, w, x, chunkLen int) {
 	if grouped(t.format) {
-		return groupsOf(t.w.cols), panelStep[t.format], actGroup[t.format], chunkK / groupLen
+		size, c := actGroup[t.format], chunkTile
+		if t.format != fmtTile {
+			c = chunkBytes / size
+		}
+		return groupsOf(t.w.cols), panelStep[t.format], size, c
 	}
 	return t.w.cols, panelStep[t.format] / stepLen[t.format], 4, chunk(t.w.cols)
 }

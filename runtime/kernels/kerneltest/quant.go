@@ -132,7 +132,7 @@ func (p *pair) exactActs(m, k int) []float32 {
 // quantMatMul: the product with a packed weight is that with what Embed reads
 // back of it.
 func quantMatMul(t *testing.T, open Opener) {
-	sizes := [][2]int{{1, 1}, {15, 7}, {16, 32}, {17, 33}, {64, 1}, {31, 512}, {100, 250}, {130, 544}, {33, 1025}, {40, 2050}, {150, 576}}
+	sizes := [][2]int{{1, 1}, {15, 7}, {16, 32}, {17, 33}, {64, 1}, {31, 512}, {100, 250}, {130, 544}, {33, 1025}, {40, 2050}, {33, 3300}, {150, 576}}
 	rows := []int{1, 2, 3, 4, 5, 6, 7, 12, 13, 32, 97, 200}
 	for _, q := range quantFormats {
 		t.Run(q.f.String(), func(t *testing.T) {
