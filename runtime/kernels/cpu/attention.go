@@ -18,6 +18,9 @@ const (
 	// tileRows rows of Q (tokens × heads that share a K/V head) go through the
 	// pages together.
 	tileRows = 32
+	// pagesAhead pages before they are wanted K and V are fetched: a head's part
+	// of a page is too short for the processor to see that it is read in order.
+	pagesAhead = 4
 	// maxSplitBytes bounds the memory for the parts' results when a context is
 	// shared by several workers.
 	maxSplitBytes = 64 << 20
@@ -199,15 +202,21 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 	p0, p1 := from/kernels.BlockSize, (to+kernels.BlockSize-1)/kernels.BlockSize
 	table := t.batch.BlockTables[tl.seq][part*partPages:]
 	size := t.pages.size()
+	// page is where the head's part of a page is, or of the last one.
+	page := func(p int) uintptr { return uintptr((int(table[min(p, p1-1)])*h.KV + head) * size) }
 
 	scores := grow(&w.scores, rows*partLen)
 	w.scores = scores
 	a.ldx, a.ldw, a.ldd = uintptr(h.Dim)*4, 0, partLen*4
-	a.ahead = 0
 	a.k, a.step, a.add = uintptr(h.Dim), uintptr(panelStep[t.pages.format]), 0
 	for p := p0; p < p1; p++ {
 		a.x, a.dst = unsafe.Pointer(&w.q[0]), unsafe.Pointer(&scores[p*kernels.BlockSize])
-		a.w = unsafe.Pointer(&t.pages.k[(int(table[p])*h.KV+head)*size])
+		a.w = unsafe.Pointer(&t.pages.k[page(p)])
+		later := page(p + pagesAhead)
+		if p+pagesAhead >= p1 {
+			later = uintptr(unsafe.Pointer(&t.pages.v[0])) - uintptr(unsafe.Pointer(&t.pages.k[0])) + page(p0+p+pagesAhead-p1)
+		}
+		a.ahead = later - page(p)
 		mm.mul(a, t.pages.format, rows, 1)
 	}
 	if t.pages.format == fmtI8 {
@@ -240,7 +249,8 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 	}
 	for p := p0; p < p1; p++ {
 		a.x, a.dst = unsafe.Pointer(&scores[p*kernels.BlockSize]), unsafe.Pointer(&out.acc[0])
-		a.w = unsafe.Pointer(&t.pages.v[(int(table[p])*h.KV+head)*size])
+		a.w = unsafe.Pointer(&t.pages.v[page(p)])
+		a.ahead = page(p+pagesAhead) - page(p)
 		a.k = uintptr(min(kernels.BlockSize, to-p*kernels.BlockSize))
 		mm.mul(a, t.pages.format, rows, t.ldAcc/lanes)
 		a.add = 1

@@ -75,7 +75,7 @@ func (s *mmSet) most(format int) int {
 func (s *mmSet) mul(a *mmArgs, format, rows, panels int) {
 	x, dst, most, ahead := a.x, a.dst, s.most(format), a.ahead
 	tiles := (rows + most - 1) / most
-	steps, size := a.k, uintptr(panelStep[format])
+	steps, size := a.k, a.step
 	if !grouped(format) {
 		steps, size = a.k/2, 2*size/uintptr(stepLen[format])
 	}

@@ -263,8 +263,8 @@ func (g *gen) pair(off int) {
 }
 
 // fetches tells whether the kernel asks for weights before it needs them: a
-// single row reads from enough places at once without.
-func (g *gen) fetches() bool { return g.rows > 1 }
+// single row reads from enough places at once without, if it has panels.
+func (g *gen) fetches() bool { return g.rows > 1 || g.panels == 1 }
 
 // prefetch touches what comes later in each panel's place: few panels at a
 // time are too few streams to draw all that the memory can give.
