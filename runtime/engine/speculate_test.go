@@ -133,7 +133,6 @@ func free(e *Engine) *Engine {
 // The same tokens as without guesses, greedy and sampled, when many hold and
 // many do not.
 func TestSameTokensWithGuesses(t *testing.T) {
-	var all Stats // where there is little room there are few guesses, and all may hold
 	for _, n := range []int{1, 7, 32} {
 		for name, s := range map[string]fakeSetup{
 			"plain":      {},
@@ -145,16 +144,16 @@ func TestSameTokensWithGuesses(t *testing.T) {
 				s.model.loops = true
 				e, m := openFake(t, s)
 				free(e)
-				runJobs(t, e, fakeJobs(m, n))
-				runJobs(t, e, fakeJobs(m, n))
-				s := e.Stats()
-				all.Drafted += s.Drafted
-				all.Accepted += s.Accepted
+				both := func() bool { s := e.Stats(); return s.Accepted > 0 && s.Drafted > s.Accepted }
+				// Where there is little room there are few guesses, and all of two runs may hold.
+				for i := 0; i < 2 || n > 1 && !both() && i < 50; i++ {
+					runJobs(t, e, fakeJobs(m, n))
+				}
+				if s := e.Stats(); n > 1 && !both() {
+					t.Errorf("%d guesses, %d held", s.Drafted, s.Accepted)
+				}
 			})
 		}
-	}
-	if all.Accepted == 0 || all.Drafted < all.Accepted+100 {
-		t.Errorf("%d guesses, %d held", all.Drafted, all.Accepted)
 	}
 }
 
