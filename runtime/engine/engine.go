@@ -265,6 +265,7 @@ func (e *Engine) Close() error {
 // loop computes step after step, and sleeps while there is nothing to do.
 func (e *Engine) loop(ctx context.Context) {
 	defer close(e.done)
+	e.c.Runner.bindThread()
 	defer func() { // nothing comes of what is still under way
 		for _, f := range e.flights {
 			_ = e.c.Runner.Finish(f.lane)

@@ -105,6 +105,16 @@ func Load(ctx context.Context, c RunnerConfig) (_ *Runner, err error) {
 	return r, nil
 }
 
+// bindThread makes the calling goroutine's thread that of the backends that
+// compute on it.
+func (r *Runner) bindThread() {
+	for _, b := range r.backends {
+		if b, ok := b.(kernels.ThreadBinder); ok {
+			b.BindThread()
+		}
+	}
+}
+
 func backendOf(all []kernels.Backend, id device.ID) (kernels.Backend, error) {
 	for _, b := range all {
 		if b.Device().Info().ID == id {

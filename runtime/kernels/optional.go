@@ -78,3 +78,11 @@ type Peak struct {
 	MACs float64 // multiply-adds a second
 	Unit string  // what does these, for people
 }
+
+// ThreadBinder is a Backend that computes on its caller's thread among others.
+type ThreadBinder interface {
+	// BindThread gives the calling goroutine's thread to the backend for as
+	// long as the goroutine lives, which is to be the one that calls its
+	// operations: steps are faster beside other processes.
+	BindThread()
+}

@@ -96,6 +96,9 @@ func defaultThreads() int {
 // Device is the CPU.
 func (b *Backend) Device() device.Device { return b.dev }
 
+// BindThread implements kernels.ThreadBinder.
+func (b *Backend) BindThread() { b.dev.pool.bind(0) }
+
 // ActType is F32.
 func (b *Backend) ActType() tensor.DType { return tensor.F32 }
 

@@ -22,7 +22,8 @@ const (
 // fetched, in bytes.
 const quantAhead = 2048
 
-// matMul is kernels.MatMulArgs as a task over panels.
+// matMul is kernels.MatMulArgs as a task. An item is a panel, or, when there are
+// more rows than a block, a block of rows and some panels.
 type matMul struct {
 	mm     *mmSet
 	format int // of the kernels
@@ -32,6 +33,7 @@ type matMul struct {
 	bias   []float32 // nil: none
 	add    bool
 	rows   int // of x and dst
+	wide   int // with more than one block of rows: panels of an item
 }
 
 func (o *ops) MatMul(a kernels.MatMulArgs) {
@@ -50,8 +52,12 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 	// Enough pieces that all are busy to the end; whole numbers of the widest
 	// kernel's panels.
 	n := w.panels()
-	grain := min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))
-	o.pool.run(t, n, max(8, grain&^7))
+	grain := max(8, min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))&^7)
+	if rows > blockRows {
+		t.wide = grain
+		n, grain = t.blocks()*((n+grain-1)/grain), 1
+	}
+	o.pool.run(t, n, grain)
 	*t = matMul{} // keep no view of memory that may be freed
 }
 
@@ -89,16 +95,32 @@ func chunk(cols int) int {
 	return ((cols+n-1)/n + 1) &^ 1
 }
 
+// blocks is how many there are of rows.
+func (t *matMul) blocks() int { return (t.rows + blockRows - 1) / blockRows }
+
 func (t *matMul) run(w *worker, lo, hi int) {
+	if t.wide == 0 {
+		t.panels(w, 0, t.rows, lo, hi)
+		return
+	}
+	blocks := t.blocks()
+	for i := lo; i < hi; i++ {
+		row, panel := i%blocks*blockRows, i/blocks*t.wide
+		t.panels(w, row, min(row+blockRows, t.rows), panel, min(panel+t.wide, t.w.panels()))
+	}
+}
+
+// panels multiplies rows from..to by panels lo..hi.
+func (t *matMul) panels(w *worker, from, to, lo, hi int) {
 	if hi == t.w.panels() && t.w.rows%lanes != 0 {
 		hi--
-		t.ragged(w)
+		t.ragged(w, from, to)
 	}
 	if lo >= hi {
 		return
 	}
-	for row := 0; row < t.rows; row += blockRows {
-		n := min(blockRows, t.rows-row)
+	for row := from; row < to; row += blockRows {
+		n := min(blockRows, to-row)
 		if t.bias != nil {
 			t.addBias(row, n, lo*lanes, hi*lanes)
 		}
@@ -189,11 +211,11 @@ func (s *mmSet) widest(format, rows int) int {
 
 // ragged multiplies the last panel when it has fewer than 16 outputs, by way
 // of a buffer with room for all of them.
-func (t *matMul) ragged(w *worker) {
+func (t *matMul) ragged(w *worker, from, to int) {
 	last := t.w.panels() - 1
 	first, n := last*lanes, t.w.rows-last*lanes
-	for row := 0; row < t.rows; row += blockRows {
-		rows := min(blockRows, t.rows-row)
+	for row := from; row < to; row += blockRows {
+		rows := min(blockRows, to-row)
 		if t.bias != nil {
 			t.addBias(row, rows, first, t.w.rows)
 		}

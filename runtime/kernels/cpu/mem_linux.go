@@ -133,18 +133,3 @@ func number(root fs.FS, file string) int64 {
 	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return n
 }
-
-// cores is the number of physical cores of the machine; 0 when unknown.
-func cores() int {
-	seen := map[string]bool{}
-	for i := 0; ; i++ {
-		b, err := os.ReadFile("/sys/devices/system/cpu/cpu" + strconv.Itoa(i) + "/topology/thread_siblings_list")
-		if err != nil {
-			return len(seen)
-		}
-		seen[strings.TrimSpace(string(b))] = true
-	}
-}
-
-// yield lets another thread have the processor, if one waits for it.
-func yield() { unix.RawSyscallNoError(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -2,10 +2,7 @@
 
 package cpu
 
-import (
-	"runtime"
-	"unsafe"
-)
+import "unsafe"
 
 // mapMem gets at least n bytes of zeroed memory.
 func mapMem(n int, _ pageKind) ([]byte, error) { return make([]byte, n+alignment), nil }
@@ -21,8 +18,3 @@ func widenMem([]byte) {}
 func unmapMem([]byte) error { return nil }
 
 func memory() (total, free int64) { return 0, 0 }
-
-func cores() int { return 0 }
-
-// yield lets another goroutine have the processor, if one waits for it.
-func yield() { runtime.Gosched() }

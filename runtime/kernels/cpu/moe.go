@@ -218,7 +218,7 @@ func (t *byExpert) run(w *worker, lo, hi int) {
 		w.product = matMul{
 			mm: t.mm, format: t.format, w: &w.stacked, x: t.x.from(first), dst: t.dst[first*t.rows:], rows: int(t.starts[e+1]) - first,
 		}
-		w.product.run(w, from, to)
+		w.product.panels(w, 0, w.product.rows, from, to)
 		lo += to - from
 	}
 	w.stacked, w.product = weight{}, matMul{} // keep no view of memory that may be freed

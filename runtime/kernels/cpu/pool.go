@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is work that can be cut into items. It is called by several goroutines
@@ -12,16 +13,21 @@ type task interface {
 	run(w *worker, lo, hi int)
 }
 
-// How often a goroutine of the pool looks for work before it sleeps: long enough
-// for the gaps inside a step. When there are more goroutines than processors
-// this is too long.
+// How often who waits looks for work before it sleeps: long enough for the gaps
+// inside a step.
 const (
-	looks        = 100 // about 20 µs
+	pauses       = 100 // about 12 µs in which the thread keeps the processor
+	yields       = 100 // about 20 µs in which others may have it
 	looksCrowded = 5
-	looksPerGo   = 32
 )
 
-// pool runs tasks on a fixed set of goroutines, the caller among them.
+// turn is how long a thread computes before it lets others have the processor,
+// when it holds no item that the rest would have to wait for. It is shorter
+// than the ticks, of 1 to 10 ms, at which systems end a thread's turn.
+const turn = 500 * time.Microsecond
+
+// pool runs tasks on a fixed set of goroutines, the caller among them. Each has
+// a thread of its own, unless there are more of them than processors.
 //
 // Each worker has a range of items of its own (so that it meets the same rows
 // of a weight in every step), and when it is through helps the others: a
@@ -29,7 +35,8 @@ const (
 // has taken.
 type pool struct {
 	workers []*worker // [0] is the caller's
-	looks   int
+	crowded bool      // more workers than processors
+	place   placement
 
 	mu      sync.Mutex // one task at a time
 	task    task
@@ -42,7 +49,8 @@ type pool struct {
 
 // worker is one goroutine's part of the pool.
 type worker struct {
-	id int
+	id    int
+	since time.Duration // its turn, by clock
 	// cursor is items not yet taken, packed so that one compare-and-swap takes
 	// some: end (24 bits) | next (24) | how many to take (16).
 	_      [64]byte
@@ -79,9 +87,10 @@ func (s *sleeper) rouse() {
 }
 
 func newPool(threads int) *pool {
-	p := &pool{looks: looks}
-	if threads > runtime.GOMAXPROCS(0) {
-		p.looks = looksCrowded
+	p := &pool{crowded: threads > runtime.NumCPU()}
+	if !p.crowded {
+		p.place = newPlacement(threads)
+		spareProc(threads)
 	}
 	p.caller.wake = make(chan struct{}, 1)
 	for i := range threads {
@@ -142,40 +151,69 @@ func (p *pool) run(t task, n, grain int) {
 	}
 	p.work(p.workers[0])
 	for i := 0; p.pending.Load() != 0; i++ {
-		if i >= p.looks {
+		if !p.look(i) {
 			p.caller.sleep(p.idle)
-			continue
 		}
-		look(i)
 	}
 	p.task = nil
 }
 
 func (p *pool) idle() bool { return p.pending.Load() == 0 }
 
-// look passes a moment, which the system may give to another process: beside
-// one that never rests, steps are a fifth faster than with a pause of the
-// processor, since who waits does not use up its time. Now and then other
-// goroutines get the processor.
-func look(i int) {
-	if i%looksPerGo == looksPerGo-1 {
+// look passes the moment before look i; false when it is time to sleep. After
+// the pauses the system may give the processor to another process: who waits
+// does not use up its time.
+func (p *pool) look(i int) bool {
+	switch {
+	case p.crowded:
 		runtime.Gosched()
+		return i < looksCrowded
+	case i < pauses:
+		pause(6)
+	default:
+		yield()
 	}
-	yield()
+	return i < pauses+yields
 }
+
+// bind gives the calling goroutine's thread to worker i until the goroutine
+// ends.
+func (p *pool) bind(i int) {
+	if p.crowded {
+		return
+	}
+	runtime.LockOSThread()
+	p.place.bind(i)
+}
+
+var procs sync.Mutex
+
+// spareProc lets other goroutines run while threads of a pool compute: each
+// keeps one of GOMAXPROCS.
+func spareProc(threads int) {
+	procs.Lock()
+	defer procs.Unlock()
+	if runtime.GOMAXPROCS(0) <= threads {
+		runtime.GOMAXPROCS(threads + 1)
+	}
+}
+
+var started = time.Now()
+
+// clock is the time since the program's start.
+func clock() time.Duration { return time.Since(started) }
 
 // loop is a worker's life.
 func (p *pool) loop(w *worker) {
 	defer p.done.Done()
+	p.bind(w.id)
 	var seen uint32
 	changed := func() bool { return p.epoch.Load() != seen }
 	for {
 		for i := 0; !changed(); i++ {
-			if i >= p.looks {
+			if !p.look(i) {
 				w.sleep(changed)
-				break
 			}
-			look(i)
 		}
 		seen = p.epoch.Load()
 		if p.closed.Load() {
@@ -183,6 +221,16 @@ func (p *pool) loop(w *worker) {
 		}
 		p.work(w)
 	}
+}
+
+// breathe ends w's turn if it has been long: a thread that the system puts aside
+// in the middle of an item holds the others up for the length of a tick.
+func (w *worker) breathe() {
+	if clock()-w.since < turn {
+		return
+	}
+	yield()
+	w.since = clock()
 }
 
 // work does what is left, first w's own items, then those of the others.
@@ -195,6 +243,7 @@ func (p *pool) work(w *worker) {
 	for i := range n {
 		from := p.workers[(w.id+i)%n]
 		for {
+			w.breathe()
 			c := from.cursor.Load()
 			hi, lo, grain := int(c>>40), int(c>>16&maxItems), int(c&maxGrain)
 			if lo >= hi {

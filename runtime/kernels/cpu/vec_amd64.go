@@ -7,6 +7,9 @@ var vecAVX2 = vecSet{
 	find: findAVX2, expSum: expSumAVX2, blend: blendAVX2, gate: gateAVX2, gateErf: gateErfAVX2,
 }
 
+// pause executes n PAUSE instructions.
+func pause(n int)
+
 //go:noescape
 func sumSquaresAVX2(x *float32, n int) float32
 

@@ -4,6 +4,16 @@
 
 // n is a multiple of 8 everywhere; see vecSet.
 
+// func pause(n int)
+TEXT ·pause(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+
+pauseloop:
+	PAUSE
+	DECQ CX
+	JGT  pauseloop
+	RET
+
 // Adds or compares the lanes of Y0 into X0, in a fixed tree.
 #define ACROSS(OP128, OPS) \
 	VEXTRACTF128 $1, Y0, X1     \
