@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +78,9 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 	if precision == cpu.Precision(cuda.BF16) {
 		precision = cpu.Auto
 	}
-	d.cpu, err = cpu.Open(cpu.Options{Threads: f.threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]]})
+	// More threads than processors would only wait for each other.
+	threads := min(f.threads, runtime.NumCPU())
+	d.cpu, err = cpu.Open(cpu.Options{Threads: threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]]})
 	if err != nil {
 		return nil, err
 	}

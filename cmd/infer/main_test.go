@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rs/zerolog"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +54,20 @@ func TestImpossibleLimits(t *testing.T) {
 		code, _, errOut := call(t, append([]string{"serve", "--port", "0"}, strings.Fields(args)...)...)
 		if code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("%s: code %d, %q, want %q", args, code, errOut, want)
+		}
+	}
+}
+
+// As many threads compute as were asked for, up to one for each processor.
+func TestThreadsUpToProcessors(t *testing.T) {
+	for _, n := range []int{1, runtime.NumCPU(), 4 * runtime.NumCPU()} {
+		d, err := openDevices(&computeFlags{threads: n, deviceMap: "cpu"}, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.close()
+		if got, want := d.cpu.Device().Info().Units, min(n, runtime.NumCPU()); got != want {
+			t.Errorf("--threads %d: %d threads, want %d", n, got, want)
 		}
 	}
 }
