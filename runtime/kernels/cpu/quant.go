@@ -61,8 +61,8 @@ type quantSet struct {
 	// triesQ8 makes and tries the candidates of Q8 (without sq), rangesQ4 makes
 	// those of Q4, fit tries candidates on the block, bestQ8 and bestQ4 choose.
 	triesQ8, rangesQ4, fit, bestQ8, bestQ4 func(a *fitArgs)
-	// wholeQ4 makes candidates of whole units of step and low8, chooseQ4 chooses.
-	wholeQ4, chooseQ4 func(a *fitArgs)
+	// wholeQ4 makes whole units of step and low8.
+	wholeQ4 func(a *fitArgs)
 	// putQ8 and putQ4 write the block's integers to their place in a group.
 	putQ8, putQ4 func(dst *byte, q *[groupLen][8]int32)
 }
@@ -70,7 +70,7 @@ type quantSet struct {
 var quantGo = quantSet{
 	acts16: acts16Go, acts8: acts8Go, split: splitGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
 	bestQ8: bestQ8Go, bestQ4: bestQ4Go, putQ8: putQ8Go, putQ4: putQ4Go,
-	block16: block16Go, triesQ8: triesQ8Go, wholeQ4: wholeQ4Go, chooseQ4: chooseQ4Go,
+	block16: block16Go, triesQ8: triesQ8Go, wholeQ4: wholeQ4Go,
 }
 
 func groupsOf(cols int) int { return (cols + groupLen - 1) / groupLen }

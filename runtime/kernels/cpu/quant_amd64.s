@@ -407,18 +407,17 @@ putq4loop:
 	RET
 
 CONST8(cut0, 0x3f800000) // 1
-CONST8(cut1, 0x3f70a3d7) // 0.94
-CONST8(cut2, 0x3f6147ae) // 0.88
-CONST8(cut3, 0x3f4ccccd) // 0.8
+CONST8(cut1, 0x3f7851ec) // 0.97
+CONST8(cut2, 0x3f70a3d7) // 0.94
 CONST8(fifteen, 0x41700000)
 CONST8(largest, 0x7f7fffff)
 CONST8(groupOf, 0x42000000)  // 32
 CONST8(perGroup, 0x3d000000) // 1/32
 
-// The candidates with one share of the low end, from offset at. Y2, Y3 are the
-// range's ends, Y4 the low one's share.
-#define RANGE(at, cut) \
-	VMULPS  cut<>(SB), Y3, Y5         \
+// The candidate at offset at, with shares of both ends, Y2 and Y3.
+#define RANGE(at, cutLow, cutHigh) \
+	VMULPS  cutLow<>(SB), Y2, Y4      \
+	VMULPS  cutHigh<>(SB), Y3, Y5     \
 	VSUBPS  Y4, Y5, Y5                \
 	VMOVUPS fifteen<>(SB), Y6         \
 	VDIVPS  Y5, Y6, Y6                \
@@ -429,23 +428,16 @@ CONST8(perGroup, 0x3d000000) // 1/32
 	VSUBPS  Y7, Y8, Y7                \
 	VMOVUPS Y7, 2576+at(AX)
 
-#define RANGES(at, cut) \
-	VMULPS cut<>(SB), Y2, Y4 \
-	RANGE(at, cut0)          \
-	RANGE(at+32, cut1)       \
-	RANGE(at+64, cut2)       \
-	RANGE(at+96, cut3)
-
 // func rangesQ4AVX2(a *fitArgs)
 TEXT ·rangesQ4AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	VMOVUPS 4624(AX), Y2
 	VMOVUPS 4656(AX), Y3
 	VXORPS  Y8, Y8, Y8
-	RANGES(0, cut0)
-	RANGES(128, cut1)
-	RANGES(256, cut2)
-	RANGES(384, cut3)
+	RANGE(0, cut0, cut0)
+	RANGE(32, cut1, cut1)
+	RANGE(64, cut0, cut2)
+	RANGE(96, cut2, cut0)
 	VZEROUPPER
 	RET
 
@@ -608,26 +600,8 @@ triesq8loop:
 	VZEROUPPER
 	RET
 
-CONST8(minusOne, 0xbf800000)
 CONST8(topScale, 0x427c0000)  // 63
 CONST8(topOffset, 0x447fc000) // 1023
-CONST8(two, 0x40000000)
-CONST8(infinity, 0x7f800000)
-
-// A candidate c of a step in units, from Y7: Y1 the unit's inverse, Y5 which
-// outputs have a step, Y6 the lowest value in units.
-#define WHOLE(c) \
-	VROUNDPS $0, Y7, Y7               \
-	VMAXPS   cut0<>(SB), Y7, Y7       \
-	VMINPS   topScale<>(SB), Y7, Y7   \
-	VDIVPS   Y7, Y1, Y8               \
-	VDIVPS   Y7, Y6, Y9               \
-	VANDPS   Y5, Y7, Y7               \
-	VANDPS   Y5, Y8, Y8               \
-	VANDPS   Y5, Y9, Y9               \
-	VMOVUPS  Y8, (2064+32*c)(AX)      \
-	VMOVUPS  Y9, (2576+32*c)(AX)      \
-	VMOVUPS  Y7, (4880+32*c)(AX)
 
 // func wholeQ4AVX2(a *fitArgs)
 TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
@@ -636,85 +610,39 @@ TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS  cut0<>(SB), Y1
 	VDIVPS   4784(AX), Y1, Y1
 	VCMPPS   $2, largest<>(SB), Y1, Y2 // finite and a number, or 0
-	VANDPS   Y2, Y1, Y1
-	VMOVUPS  Y1, 4816(AX)
-	VMULPS   4688(AX), Y1, Y3
-	VMOVUPS  Y3, 4848(AX)
+	VANDPS   Y2, Y1, Y1                // the unit's inverse
 	VMOVUPS  4720(AX), Y4              // step
 	VCMPPS   $4, Y15, Y1, Y5           // not 0
 	VCMPPS   $4, Y15, Y4, Y6
-	VANDPS   Y6, Y5, Y5
-	VMULPS   Y1, Y4, Y4
-	VSUBPS   4752(AX), Y15, Y6         // less the lowest value
-	VMULPS   Y1, Y6, Y6
+	VANDPS   Y6, Y5, Y5                // which outputs have a step
+	VMULPS   Y1, Y4, Y7
+	VROUNDPS $0, Y7, Y7
+	VMAXPS   cut0<>(SB), Y7, Y7
+	VMINPS   topScale<>(SB), Y7, Y7    // in units
+	VMOVUPS  4688(AX), Y8
+	VMULPS   perGroup<>(SB), Y8, Y8    // mean
+	VSUBPS   4752(AX), Y8, Y6
+	VDIVPS   Y4, Y6, Y6
+	VMULPS   Y7, Y6, Y6
+	VMULPS   Y1, Y8, Y8
+	VSUBPS   Y8, Y6, Y6
 	VROUNDPS $0, Y6, Y6
 	VMAXPS   Y15, Y6, Y6
-	VMINPS   topOffset<>(SB), Y6, Y6
-	VADDPS   minusOne<>(SB), Y4, Y7
-	WHOLE(0)
-	VMOVAPS  Y4, Y7
-	WHOLE(1)
-	VADDPS   cut0<>(SB), Y4, Y7
-	WHOLE(2)
-	VZEROUPPER
-	RET
-
-// func chooseQ4AVX2(a *fitArgs)
-TEXT ·chooseQ4AVX2(SB), NOSPLIT, $0-8
-	MOVQ    a+0(FP), AX
-	MOVQ    AX, DI
-	MOVQ    $3, CX
-	VXORPS  Y15, Y15, Y15
-	VMOVUPS 4816(AX), Y0
-	VMOVUPS 4848(AX), Y1
-	VMOVUPS infinity<>(SB), Y2 // best
-	VXORPS  Y3, Y3, Y3         // its step
-	VXORPS  Y4, Y4, Y4         // its offset
-
-chooseq4loop:
-	VMOVUPS   4880(DI), Y5  // step
-	VMOVUPS   3088(DI), Y6  // sq
-	VMULPS    Y6, Y5, Y7
-	VSUBPS    Y1, Y7, Y7
-	VMULPS    perGroup<>(SB), Y7, Y7
-	VROUNDPS  $0, Y7, Y7
-	VMAXPS    Y15, Y7, Y7
-	VMINPS    topOffset<>(SB), Y7, Y7
-	VMULPS    Y5, Y5, Y8
-	VMULPS    3600(DI), Y8, Y8
-	VMULPS    two<>(SB), Y5, Y9
-	VMULPS    Y7, Y9, Y10
-	VMULPS    Y6, Y10, Y10
-	VSUBPS    Y10, Y8, Y8
-	VMULPS    groupOf<>(SB), Y7, Y10
-	VMULPS    Y7, Y10, Y10
-	VADDPS    Y10, Y8, Y8
-	VMULPS    4112(DI), Y9, Y9
-	VMULPS    Y0, Y9, Y9
-	VSUBPS    Y9, Y8, Y8
-	VMULPS    two<>(SB), Y7, Y9
-	VMULPS    Y1, Y9, Y9
-	VADDPS    Y9, Y8, Y8
-	VCMPPS    $1, Y2, Y8, Y9 // less
-	VBLENDVPS Y9, Y8, Y2, Y2
-	VBLENDVPS Y9, Y5, Y3, Y3
-	VBLENDVPS Y9, Y7, Y4, Y4
-	ADDQ      $32, DI
-	DECQ      CX
-	JNE       chooseq4loop
-	VCMPPS       $14, Y15, Y3, Y5 // above 0
-	VDIVPS       Y3, Y0, Y6
-	VANDPS       Y5, Y6, Y6
-	VMOVUPS      Y6, 2064(AX)
-	VDIVPS       Y3, Y4, Y6
-	VANDPS       Y5, Y6, Y6
-	VMOVUPS      Y6, 2576(AX)
-	VCVTPS2DQ    Y3, Y3
-	VCVTPS2DQ    Y4, Y4
-	VPSLLD       $6, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VEXTRACTI128 $1, Y3, X4
-	VPACKUSDW    X4, X3, X3
-	VMOVDQU      X3, 4976(AX)
+	VMINPS   topOffset<>(SB), Y6, Y6   // the offset
+	VDIVPS   Y7, Y1, Y8
+	VDIVPS   Y7, Y6, Y9
+	VANDPS   Y5, Y8, Y8
+	VANDPS   Y5, Y9, Y9
+	VANDPS   Y5, Y7, Y7
+	VANDPS   Y5, Y6, Y6
+	VMOVUPS  Y8, 2064(AX)
+	VMOVUPS  Y9, 2576(AX)
+	VCVTPS2DQ    Y7, Y7
+	VCVTPS2DQ    Y6, Y6
+	VPSLLD       $6, Y6, Y6
+	VPOR         Y6, Y7, Y7
+	VEXTRACTI128 $1, Y7, X6
+	VPACKUSDW    X6, X7, X7
+	VMOVDQU      X7, 4816(AX)
 	VZEROUPPER
 	RET

@@ -126,10 +126,10 @@ func fitGo(a *fitArgs) {
 
 // rangesQ4Go is quantSet.rangesQ4 in Go.
 func rangesQ4Go(a *fitArgs) {
-	for c := range maxFits {
+	for c, cut := range cutsQ4 {
 		for i := range 8 {
-			low := a.lowest[i] * cutsQ4[c/4]
-			inverse := reciprocal((a.highest[i]*cutsQ4[c%4] - low) / topQ4)
+			low := a.lowest[i] * cut[0]
+			inverse := reciprocal((a.highest[i]*cut[1] - low) / topQ4)
 			a.inverse[c][i], a.offset[c][i] = inverse, -low*inverse
 		}
 	}
@@ -210,40 +210,16 @@ func clampTo(v float32, low, high int) int {
 // wholeQ4Go is quantSet.wholeQ4 in Go.
 func wholeQ4Go(a *fitArgs) {
 	for i, u := range a.unit {
-		a.inv[i] = reciprocal(u)
-		a.unitSum[i] = a.sum[i] * a.inv[i]
-		for c := range wholeTries {
-			a.whole[c][i], a.inverse[c][i], a.offset[c][i] = 0, 0, 0
-			if a.inv[i] == 0 || a.step[i] == 0 {
-				continue
-			}
-			s := float32(clampTo(a.step[i]*a.inv[i]+float32(c-1), 1, maxScale))
-			z := float32(clampTo(-a.low8[i]*a.inv[i], 0, maxOffset))
-			a.whole[c][i], a.inverse[c][i], a.offset[c][i] = s, a.inv[i]/s, z/s
+		a.put[i], a.inverse[0][i], a.offset[0][i] = 0, 0, 0
+		inv := reciprocal(u)
+		if inv == 0 || a.step[i] == 0 {
+			continue
 		}
-	}
-}
-
-// chooseQ4Go is quantSet.chooseQ4 in Go.
-func chooseQ4Go(a *fitArgs) {
-	for i := range 8 {
-		best := float32(math.Inf(1))
-		var scale, offset int
-		for c := range wholeTries {
-			f, sq, sum := a.whole[c][i], a.sq[c][i], a.unitSum[i]
-			z := clampTo((f*sq-sum)/groupLen, 0, maxOffset)
-			// Σ(s·q − z − w/u)², less Σ(w/u)²
-			e := f*f*a.sqq[c][i] - 2*f*float32(z)*sq + groupLen*float32(z)*float32(z) -
-				2*f*a.swq[c][i]*a.inv[i] + 2*float32(z)*sum
-			if e < best {
-				best, scale, offset = e, int(f), z
-			}
-		}
-		a.inverse[0][i], a.offset[0][i] = 0, 0
-		if scale > 0 {
-			a.inverse[0][i] = a.inv[i] / float32(scale)
-			a.offset[0][i] = float32(offset) / float32(scale)
-		}
-		a.put[i] = uint16(offset)<<scaleBits | uint16(scale)
+		s := float32(clampTo(a.step[i]*inv, 1, maxScale))
+		// What the rounded step adds to the group's mean, the offset takes away.
+		mean := a.sum[i] * (1.0 / groupLen)
+		z := float32(clampTo(float32((mean-a.low8[i])/a.step[i]*s)-float32(mean*inv), 0, maxOffset))
+		a.put[i] = uint16(z)<<scaleBits | uint16(s)
+		a.inverse[0][i], a.offset[0][i] = inv/s, z/s
 	}
 }
