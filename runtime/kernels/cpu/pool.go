@@ -16,7 +16,7 @@ type task interface {
 // How often who waits looks for work before it sleeps: long enough for the gaps
 // inside a step.
 const (
-	pauses       = 100 // about 12 µs in which the thread keeps the processor
+	pauses       = 300 // about 35 µs in which the thread keeps the processor
 	yields       = 100 // about 20 µs in which others may have it
 	looksCrowded = 5
 )
