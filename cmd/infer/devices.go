@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +78,7 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 		precision = cpu.Auto
 	}
 	// More threads than processors would only wait for each other.
-	threads := min(f.threads, runtime.NumCPU())
+	threads := min(f.threads, cpu.Processors())
 	d.cpu, err = cpu.Open(cpu.Options{Threads: threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]]})
 	if err != nil {
 		return nil, err

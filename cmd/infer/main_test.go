@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rs/zerolog"
+
+	"infer/runtime/kernels/cpu"
 )
 
 func TestMain(m *testing.M) {
@@ -60,13 +62,13 @@ func TestImpossibleLimits(t *testing.T) {
 
 // As many threads compute as were asked for, up to one for each processor.
 func TestThreadsUpToProcessors(t *testing.T) {
-	for _, n := range []int{1, runtime.NumCPU(), 4 * runtime.NumCPU()} {
+	for _, n := range []int{1, cpu.Processors(), 4 * runtime.NumCPU()} {
 		d, err := openDevices(&computeFlags{threads: n, deviceMap: "cpu"}, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.close()
-		if got, want := d.cpu.Device().Info().Units, min(n, runtime.NumCPU()); got != want {
+		if got, want := d.cpu.Device().Info().Units, min(n, cpu.Processors()); got != want {
 			t.Errorf("--threads %d: %d threads, want %d", n, got, want)
 		}
 	}

@@ -135,6 +135,7 @@ func (e *Engine) replace(ctx context.Context, lost []device.ID, cause error) {
 		e.giveUp(fmt.Errorf("%w: %w; going on without %v: %w; a new start tries all devices again", ErrFault, cause, lost, err))
 		return
 	}
+	r.bindThread()
 	now := time.Now()
 	e.mu.Lock()
 	e.c.Runner = r

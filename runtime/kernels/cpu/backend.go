@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"infer/runtime/device"
 	"infer/runtime/kernels"
@@ -86,7 +85,7 @@ func Open(o Options) (*Backend, error) {
 // defaultThreads is one for each physical core that this process may use: a
 // second thread of a core has no arithmetic unit of its own.
 func defaultThreads() int {
-	n := runtime.GOMAXPROCS(0)
+	n := processors
 	if c := cores(); c > 0 {
 		n = min(n, c)
 	}

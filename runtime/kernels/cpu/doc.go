@@ -1,5 +1,5 @@
 // Package cpu is the CPU as a device: memory outside the Go heap, a pool of
-// goroutines, and the operations of kernels.Ops with vector code.
+// threads, and the operations of kernels.Ops with vector code.
 //
 //	Ops.MatMul ─► task ─► pool: items (panels of 16 outputs) by worker ─► kernel
 //	                                                     path: amx │ avx512 │ avx2 │ purego
@@ -14,6 +14,11 @@
 // The path is chosen once, by feature bits; INFER_CPU=amx|avx512vnni|avx512|avxvnni|avx2|purego
 // forces one. A build with the tag purego, or for another processor, has the
 // Go code only.
+//
+// The pool has a thread for each core, which stays there, its caller's among
+// them (kernels.ThreadBinder): left to the system, two of them share a core for
+// long when another process has the other one. Between items a thread lets
+// others have the processor, so that it is not put aside in the middle of one.
 //
 // Work is done when the call of an operation returns. Nothing here allocates
 // in a step, once the largest step has been seen.

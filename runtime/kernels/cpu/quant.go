@@ -61,7 +61,8 @@ type quantSet struct {
 	// triesQ8 makes and tries the candidates of Q8 (without sq), rangesQ4 makes
 	// those of Q4, fit tries candidates on the block, bestQ8 and bestQ4 choose.
 	triesQ8, rangesQ4, fit, bestQ8, bestQ4 func(a *fitArgs)
-	// wholeQ4 makes whole units of step and low8.
+	// wholeQ4 makes whole units of step and low8, such that the mean stays (sum);
+	// they are in put, and as the first candidate.
 	wholeQ4 func(a *fitArgs)
 	// putQ8 and putQ4 write the block's integers to their place in a group.
 	putQ8, putQ4 func(dst *byte, q *[groupLen][8]int32)

@@ -7,8 +7,8 @@ import (
 	"infer/runtime/tensor"
 )
 
-// maxFits is how many scales are tried for a group.
-const maxFits = 16
+// maxFits is the most that is tried for a group.
+const maxFits = 8
 
 // fitArgs are a block of weights, 32 k of 8 outputs, and what is tried on it:
 // for each candidate and output, over the block's k,
@@ -23,21 +23,21 @@ type fitArgs struct {
 	low, high float32              // 2048
 	n         int                  // 2056: candidates, 1..maxFits
 	inverse   [maxFits][8]float32  // 2064
-	offset    [maxFits][8]float32  // 2576
-	sq        [maxFits][8]float32  // 3088
-	sqq       [maxFits][8]float32  // 3600
-	swq       [maxFits][8]float32  // 4112
-	lowest    [8]float32           // 4624
-	highest   [8]float32           // 4656
-	sum       [8]float32           // 4688; not finite when some weight is not
+	offset    [maxFits][8]float32  // 2320
+	sq        [maxFits][8]float32  // 2576
+	sqq       [maxFits][8]float32  // 2832
+	swq       [maxFits][8]float32  // 3088
+	lowest    [8]float32           // 3344
+	highest   [8]float32           // 3376
+	sum       [8]float32           // 3408; not finite when some weight is not
 	// The best candidate, refined: its step, and in Q4 its lowest value. NaN
 	// where some weight is not finite.
-	step [8]float32 // 4720
-	low8 [8]float32 // 4752
+	step [8]float32 // 3440
+	low8 [8]float32 // 3472
 
 	// Q4: the unit, and the step and offset in whole units, as a group has them.
-	unit [8]float32 // 4784
-	put  [8]uint16  // 4816
+	unit [8]float32 // 3504
+	put  [8]uint16  // 3536
 }
 
 // triesQ8 is how many scales of Q8 are tried, triesQ4 how many ranges of Q4. Of

@@ -30,8 +30,10 @@ func weights(rng *rand.Rand, kind, cols int) []byte {
 	return raw
 }
 
-// What is made with vectors is what Go makes: blocks, candidates and choices,
-// bit for bit where the weights are numbers. Sums may be added in another order.
+func near(x, y float32) bool { return math.Abs(float64(x-y)) <= 1e-6*math.Abs(float64(y)) }
+
+// What is made with vectors is what Go makes: blocks, the candidates of Q8 and
+// whole units bit for bit where the weights are numbers, ranges of Q4 nearly.
 func TestQuantSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, p := range paths() {
@@ -71,13 +73,24 @@ func TestQuantSteps(t *testing.T) {
 					t.Fatalf("%s, kind %d: candidate %d: inverse %v, want %v; sqq %v, want %v", p.name, kind, c, got.inverse[c], want.inverse[c], got.sqq[c], want.sqq[c])
 				}
 			}
-			// Q4: the same ranges and sums for both.
+			s.rangesQ4(&got)
+			rangesQ4Go(&want)
+			for c := range triesQ4 {
+				for i := range 8 { // the divisions round differently
+					if !near(got.inverse[c][i], want.inverse[c][i]) || !near(got.offset[c][i], want.offset[c][i]) {
+						t.Fatalf("%s, kind %d: range %d: inverse %v, want %v; offset %v, want %v", p.name, kind, c, got.inverse[c], want.inverse[c], got.offset[c], want.offset[c])
+					}
+				}
+			}
 			for i := range 8 {
 				want.step[i] = (want.highest[i] - want.lowest[i]) / topQ4
 				want.low8[i] = want.lowest[i] * float32(rng.Float64())
 				want.unit[i] = want.step[i] / float32(1+rng.IntN(maxScale))
-				if rng.IntN(20) == 0 {
+				switch rng.IntN(40) {
+				case 0, 1:
 					want.unit[i] = 0
+				case 2:
+					want.unit[i], want.step[i] = float32(math.NaN()), float32(math.NaN())
 				}
 			}
 			got = want

@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,13 +13,16 @@ import (
 
 // shortSlice is how long Linux (6.12 and later) lets a thread of a pool run before
 // others have their turn, and what sched_yield is charged at most. It is the
-// least there is, a fifth of the usual: a thread that waits gives the processor
-// away and still gets the same share of it.
+// least there is (the usual is 0.7 to 2.8 ms): a thread that waits gives the
+// processor away and still gets nearly its share of it.
 const shortSlice = 100 * time.Microsecond
 
 // coreSets are the physical cores that this process may use, each as the set
-// of its processors; none when unknown.
-func coreSets() (sets []unix.CPUSet) {
+// of its processors; none when unknown. They are those before any thread was
+// bound.
+var coreSets = sync.OnceValue(findCores)
+
+func findCores() (sets []unix.CPUSet) {
 	var all unix.CPUSet
 	if unix.SchedGetaffinity(0, &all) != nil {
 		return nil
@@ -64,9 +69,11 @@ func newPlacement(threads int) placement {
 	return placement{}
 }
 
-// bind makes the calling thread number i of the pool. What the system refuses
-// is left as it is: only speed beside other processes depends on it.
+// bind makes the calling goroutine's thread number i of the pool until the
+// goroutine ends. What the system refuses is left as it is: only speed beside
+// other processes depends on it.
 func (p placement) bind(i int) {
+	runtime.LockOSThread()
 	if p.cores != nil {
 		_ = unix.SchedSetaffinity(0, &p.cores[i])
 	}
