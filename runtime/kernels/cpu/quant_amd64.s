@@ -206,7 +206,7 @@ TEXT ·fitAVX2(SB), NOSPLIT, $0-8
 
 fitcandidate:
 	VMOVUPS 2064(DI), Y0
-	VMOVUPS 2320(DI), Y1
+	VMOVUPS 2192(DI), Y1
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
 	VXORPS  Y6, Y6, Y6
@@ -242,9 +242,9 @@ fitdone:
 	VADDPS  Y7, Y4, Y4
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y9, Y6, Y6
-	VMOVUPS Y4, 2576(DI)
-	VMOVUPS Y5, 2832(DI)
-	VMOVUPS Y6, 3088(DI)
+	VMOVUPS Y4, 2320(DI)
+	VMOVUPS Y5, 2448(DI)
+	VMOVUPS Y6, 2576(DI)
 	ADDQ    $32, DI
 	DECQ    DX
 	JNE     fitcandidate
@@ -303,9 +303,9 @@ blockloop:
 	ADDQ        $128, DI
 	DECQ        CX
 	JNE         blockloop
-	VMOVUPS     Y12, 3344(AX)
-	VMOVUPS     Y13, 3376(AX)
-	VMOVUPS     Y14, 3408(AX)
+	VMOVUPS     Y12, 2704(AX)
+	VMOVUPS     Y13, 2736(AX)
+	VMOVUPS     Y14, 2768(AX)
 	VZEROUPPER
 	RET
 
@@ -340,9 +340,9 @@ block16loop:
 	ADDQ    $256, DI
 	DECQ    CX
 	JNE     block16loop
-	VMOVUPS Y12, 3344(BX)
-	VMOVUPS Y13, 3376(BX)
-	VMOVUPS Y14, 3408(BX)
+	VMOVUPS Y12, 2704(BX)
+	VMOVUPS Y13, 2736(BX)
+	VMOVUPS Y14, 2768(BX)
 	VZEROUPPER
 	RET
 
@@ -426,13 +426,13 @@ CONST8(perGroup, 0x3d000000) // 1/32
 	VMOVUPS Y6, 2064+at(AX)           \
 	VMULPS  Y6, Y4, Y7                \
 	VSUBPS  Y7, Y8, Y7                \
-	VMOVUPS Y7, 2320+at(AX)
+	VMOVUPS Y7, 2192+at(AX)
 
 // func rangesQ4AVX2(a *fitArgs)
 TEXT ·rangesQ4AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
-	VMOVUPS 3344(AX), Y2
-	VMOVUPS 3376(AX), Y3
+	VMOVUPS 2704(AX), Y2
+	VMOVUPS 2736(AX), Y3
 	VXORPS  Y8, Y8, Y8
 	RANGE(0, cut0, cut0)
 	RANGE(32, cut1, cut1)
@@ -446,14 +446,14 @@ TEXT ·bestQ8AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    2056(AX), CX
 	MOVQ    AX, DI
-	VMOVUPS 3408(AX), Y0
+	VMOVUPS 2768(AX), Y0
 	VSUBPS  Y0, Y0, Y0      // 0, or NaN when not finite
 	VXORPS  Y1, Y1, Y1      // step
 	VXORPS  Y2, Y2, Y2      // best
 
 bestq8loop:
-	VMOVUPS   3088(DI), Y3
-	VDIVPS    2832(DI), Y3, Y4
+	VMOVUPS   2576(DI), Y3
+	VDIVPS    2448(DI), Y3, Y4
 	VMULPS    Y4, Y3, Y5
 	VCMPPS    $14, Y2, Y5, Y6 // greater
 	VBLENDVPS Y6, Y4, Y1, Y1
@@ -462,7 +462,7 @@ bestq8loop:
 	DECQ      CX
 	JNE       bestq8loop
 	VADDPS    Y0, Y1, Y1
-	VMOVUPS   Y1, 3440(AX)
+	VMOVUPS   Y1, 2800(AX)
 	VZEROUPPER
 	RET
 
@@ -471,18 +471,18 @@ TEXT ·bestQ4AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	MOVQ    2056(AX), CX
 	MOVQ    AX, DI
-	VMOVUPS 3408(AX), Y0        // sum
-	VMOVUPS 3344(AX), Y2        // low
-	VMOVUPS 3376(AX), Y1
+	VMOVUPS 2768(AX), Y0        // sum
+	VMOVUPS 2704(AX), Y2        // low
+	VMOVUPS 2736(AX), Y1
 	VSUBPS  Y2, Y1, Y1
 	VDIVPS  fifteen<>(SB), Y1, Y1 // step
 	VXORPS  Y3, Y3, Y3          // best
 	VXORPS  Y15, Y15, Y15
 
 bestq4loop:
-	VMOVUPS   2576(DI), Y4       // sq
-	VMOVUPS   2832(DI), Y5       // sqq
-	VMOVUPS   3088(DI), Y6       // swq
+	VMOVUPS   2320(DI), Y4       // sq
+	VMOVUPS   2448(DI), Y5       // sqq
+	VMOVUPS   2576(DI), Y6       // swq
 	VDIVPS    Y5, Y6, Y7         // step with 0 as the lowest value
 	VMULPS    Y7, Y6, Y8         // what it takes from the error
 	VMULPS    groupOf<>(SB), Y6, Y9
@@ -514,21 +514,17 @@ bestq4loop:
 	JNE       bestq4loop
 	VSUBPS    Y0, Y0, Y0
 	VADDPS    Y0, Y1, Y1
-	VMOVUPS   Y1, 3440(AX)
-	VMOVUPS   Y2, 3472(AX)
+	VMOVUPS   Y1, 2800(AX)
+	VMOVUPS   Y2, 2832(AX)
 	VZEROUPPER
 	RET
 
-// What the 8 candidates of Q8 make of the largest weight: 127 − c·37/7.
-DATA triesQ8<>+0(SB)/4, $0x42fe0000
-DATA triesQ8<>+4(SB)/4, $0x42f36db7
-DATA triesQ8<>+8(SB)/4, $0x42e8db6e
-DATA triesQ8<>+12(SB)/4, $0x42de4925
-DATA triesQ8<>+16(SB)/4, $0x42d3b6dc
-DATA triesQ8<>+20(SB)/4, $0x42c92492
-DATA triesQ8<>+24(SB)/4, $0x42be9249
-DATA triesQ8<>+28(SB)/4, $0x42b40000
-GLOBL triesQ8<>(SB), RODATA|NOPTR, $32
+// What the candidates of Q8 make of the largest weight.
+DATA triesQ8<>+0(SB)/4, $0x42fe0000 // 127
+DATA triesQ8<>+4(SB)/4, $0x42fc0000 // 126
+DATA triesQ8<>+8(SB)/4, $0x42fa0000 // 125
+DATA triesQ8<>+12(SB)/4, $0x42f80000 // 124
+GLOBL triesQ8<>(SB), RODATA|NOPTR, $16
 
 // One k at byte offset at with the candidates whose inverses are Y0 and Y1.
 // Nothing is clamped: no weight is above the largest.
@@ -547,8 +543,8 @@ GLOBL triesQ8<>(SB), RODATA|NOPTR, $32
 TEXT ·triesQ8AVX2(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), AX
 	VXORPS  Y2, Y2, Y2
-	VSUBPS  3344(AX), Y2, Y2
-	VMAXPS  3376(AX), Y2, Y2 // the largest magnitude
+	VSUBPS  2704(AX), Y2, Y2
+	VMAXPS  2736(AX), Y2, Y2 // the largest magnitude
 	VANDPS  magnitude<>(SB), Y2, Y2 // of −0 too
 	VMOVUPS cut0<>(SB), Y3
 	VDIVPS  Y2, Y3, Y3
@@ -557,7 +553,7 @@ TEXT ·triesQ8AVX2(SB), NOSPLIT, $0-8
 	VANDPS  Y4, Y3, Y3
 	LEAQ    triesQ8<>(SB), BX
 	MOVQ    AX, DI           // the candidates' place
-	MOVQ    $4, DX
+	MOVQ    $2, DX
 
 triesq8pair:
 	VBROADCASTSS (BX), Y0
@@ -589,10 +585,10 @@ triesq8loop:
 	VADDPS  Y9, Y5, Y5
 	VADDPS  Y10, Y6, Y6
 	VADDPS  Y11, Y7, Y7
-	VMOVUPS Y4, 2832(DI)
-	VMOVUPS Y5, 3088(DI)
-	VMOVUPS Y6, 2864(DI)
-	VMOVUPS Y7, 3120(DI)
+	VMOVUPS Y4, 2448(DI)
+	VMOVUPS Y5, 2576(DI)
+	VMOVUPS Y6, 2480(DI)
+	VMOVUPS Y7, 2608(DI)
 	ADDQ    $8, BX
 	ADDQ    $64, DI
 	DECQ    DX
@@ -608,10 +604,10 @@ TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	MOVQ     a+0(FP), AX
 	VXORPS   Y15, Y15, Y15
 	VMOVUPS  cut0<>(SB), Y1
-	VDIVPS   3504(AX), Y1, Y1
+	VDIVPS   2864(AX), Y1, Y1
 	VCMPPS   $2, largest<>(SB), Y1, Y2 // finite and a number, or 0
 	VANDPS   Y2, Y1, Y1                // the unit's inverse
-	VMOVUPS  3440(AX), Y4              // step
+	VMOVUPS  2800(AX), Y4              // step
 	VCMPPS   $4, Y15, Y1, Y5           // not 0
 	VCMPPS   $4, Y15, Y4, Y6
 	VANDPS   Y6, Y5, Y5                // which outputs have a step
@@ -619,9 +615,9 @@ TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	VROUNDPS $0, Y7, Y7
 	VMAXPS   cut0<>(SB), Y7, Y7
 	VMINPS   topScale<>(SB), Y7, Y7    // in units
-	VMOVUPS  3408(AX), Y8
+	VMOVUPS  2768(AX), Y8
 	VMULPS   perGroup<>(SB), Y8, Y8    // mean
-	VSUBPS   3472(AX), Y8, Y6
+	VSUBPS   2832(AX), Y8, Y6
 	VDIVPS   Y4, Y6, Y6
 	VMULPS   Y7, Y6, Y6
 	VMULPS   Y1, Y8, Y8
@@ -636,13 +632,13 @@ TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	VANDPS   Y5, Y7, Y7
 	VANDPS   Y5, Y6, Y6
 	VMOVUPS  Y8, 2064(AX)
-	VMOVUPS  Y9, 2320(AX)
+	VMOVUPS  Y9, 2192(AX)
 	VCVTPS2DQ    Y7, Y7
 	VCVTPS2DQ    Y6, Y6
 	VPSLLD       $6, Y6, Y6
 	VPOR         Y6, Y7, Y7
 	VEXTRACTI128 $1, Y7, X6
 	VPACKUSDW    X6, X7, X7
-	VMOVDQU      X7, 3536(AX)
+	VMOVDQU      X7, 2896(AX)
 	VZEROUPPER
 	RET

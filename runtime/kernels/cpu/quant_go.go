@@ -191,12 +191,11 @@ func block16Go(a *fitArgs, src *byte, ld int) {
 // triesQ8Go is quantSet.triesQ8 in Go. The candidates make 127 of the largest
 // weight, or something less.
 func triesQ8Go(a *fitArgs) {
-	const least = 90 // of what the largest weight may become
 	a.offset = [maxFits][8]float32{}
 	for i := range 8 {
 		r := reciprocal(max(a.highest[i], -a.lowest[i]))
 		for c := range triesQ8 {
-			a.inverse[c][i] = min(r*(topQ8-float32(c)*(topQ8-least)/(triesQ8-1)), math.MaxFloat32)
+			a.inverse[c][i] = min(r*(topQ8-float32(c)), math.MaxFloat32)
 		}
 	}
 	fitGo(a)
