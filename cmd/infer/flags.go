@@ -50,7 +50,7 @@ func (f *computeFlags) add(flags *pflag.FlagSet, maxSeqs int) {
 	flags.Lookup("gpu-layers").DefValue = "0" // not printed
 	flags.IntVar(&f.ctx, "ctx", 0, "context length in tokens for each sequence (default: the model's)")
 	flags.IntVar(&f.maxSeqs, "max-seqs", maxSeqs, "sequences that run at once")
-	flags.IntVar(&f.threads, "threads", 0, "threads that compute (default: the machine's cores)")
+	flags.IntVar(&f.threads, "threads", 0, "threads that compute, at most one a processor (default: one a core)")
 	flags.StringVar(&f.speculate, "speculate", "auto", "compute guesses from the text so far along with a token: auto, as many as pay, or off; the answers are the same")
 	flags.StringVar(&f.transfer.verify, "verify", "always", "verify what devices get from each other: always, sampled:N (one step in N) or off")
 	flags.BoolVar(&f.transfer.noPeer, "no-peer", false, "never copy from GPU to GPU directly, always by way of the host")

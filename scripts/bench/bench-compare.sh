@@ -3,7 +3,7 @@
 # same weights and bits on both sides. Leave the machine alone meanwhile: about
 # an hour on two processors, the first time more (llama.cpp is built, models are
 # made). Environment: as of compare.sh, and MODELS="135m 1b", FORMATS="bf16 q8 q4",
-# ROUNDS_1B (3). Needs python3, cmake, a C++ compiler and PyPI.
+# ROUNDS_1B (5). Needs python3, cmake, a C++ compiler and PyPI.
 set -euo pipefail
 busy=
 trap '[[ -z $busy ]] || kill "$busy" 2>/dev/null || true' EXIT
@@ -19,7 +19,7 @@ small=$(../smollm2/get.sh)
 for model in ${MODELS:-135m 1b}; do
   folder=$small rounds=${ROUNDS:-5}
   if [[ $model == 1b ]]; then
-    folder=$models/llama-3.2-1b rounds=${ROUNDS_1B:-3}
+    folder=$models/llama-3.2-1b rounds=${ROUNDS_1B:-5}
     [[ -f $folder/config.json ]] || "$INFER_BENCH/venv/bin/python" make-random-model.py llama-3.2-1b "$small" "$folder"
     ./gguf-twins.sh "$folder" q8_0 q4_0 >/dev/null
   fi
@@ -34,13 +34,16 @@ for model in ${MODELS:-135m 1b}; do
     SINGLE=${SINGLE-$single} BATCH=${BATCH-$batch} MIXED=${MIXED-$mixed} ROUNDS=$rounds OUT=$results/$model-$format \
       ./compare.sh "$folder-${gguf[$format]}.gguf" "$folder" "${flags[@]}"
     bench=("$infer" bench "$folder" "${flags[@]:2}" --prefill 512 --batch 1,8 --json)
-    "${bench[@]}" >"$results/$model-$format/bench.json"
-    [[ $model != 1b ]] || continue
-    # Four threads for each processor, beside a process that never rests.
-    sh -c 'while :; do :; done' & busy=$!
-    "${bench[@]}" --threads $((4 * $(nproc))) >"$results/$model-$format/oversubscribed.json"
-    kill $busy
-    busy=
+    # Alone, and with four times as many threads asked for as there are
+    # processors, beside a process that never rests; in turns.
+    for i in 1 2 3; do
+      "${bench[@]}" >"$results/$model-$format/bench-$i.json"
+      [[ $model != 1b ]] || break
+      sh -c 'while :; do :; done' & busy=$!
+      "${bench[@]}" --threads $((4 * $(nproc))) >"$results/$model-$format/oversubscribed-$i.json"
+      kill $busy
+      busy=
+    done
   done
 done
 python3 table.py "$results" | tee "$results/table.md"

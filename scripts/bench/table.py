@@ -4,6 +4,7 @@ import json
 import platform
 import sys
 from pathlib import Path
+from statistics import median
 
 NAMES = {"bf16": "bf16", "q8": "q8 / q8_0", "q4": "q4 / q4_0"}
 SCENARIOS = [  # file, scenario, what, name of the row, figure, statistic
@@ -32,8 +33,7 @@ def cell(figure, statistic):
 
 
 def spread(v):
-    v = sorted(v)
-    return v[len(v) // 2], f"{number(v[len(v) // 2])} ({number(v[0])}–{number(v[-1])})"
+    return median(v), f"{number(median(v))} ({number(min(v))}–{number(max(v))})"
 
 
 def row(what, a, b):
@@ -48,22 +48,26 @@ def table(folder):
         a, b = (files.get(file, {}).get(s, {}).get(scenario) for s in ("llama", "infer"))
         if a and b:
             row(what, cell(a[figure], statistic), cell(b[figure], statistic))
+            if statistic == "max":
+                row("… of the usual gap", *([v := r[figure]["max"] / r[figure]["p50"], f"{v:.1f} ×"] for r in (a, b)))
     for file, what in (("np1", "1 stream"), ("np32", "32 streams")):
         if file in files:
             row(f"peak memory, {what}, MiB", *([v := files[file][s]["peak_rss_mib"], number(v)] for s in ("llama", "infer")))
     starts = [line.split() for line in (folder / "starts.txt").read_text().splitlines() if "np=1)" in line]
     if starts:
         row("start to first token, ms", *(spread([float(s[1]) for s in starts if s[0] == who]) for who in ("llama", "infer")))
-    bench = json.loads((folder / "bench.json").read_text())
-    shares = [f"{r['test']} {number(r['median'])} tokens/s, {r['share']:.0%} of {r['of']}" for r in bench["results"] if "share" in r]
+    alone, crowded = (
+        [json.loads(p.read_text())["results"] for p in sorted(folder.glob(name))] for name in ("bench-*.json", "oversubscribed-*.json"))
+    shares = [f"{r['test']} {number(r['median'])} tokens/s, {r['share']:.0%} of {r['of']}" for r in alone[0] if "share" in r]
     if shares:
         print("\n`infer bench`: " + "; ".join(shares) + ".")
-    crowded = folder / "oversubscribed.json"
-    if crowded.exists():
-        alone = {r["test"]: r["median"] for r in bench["results"]}
-        print("With 4 threads for each processor, beside a busy process: " + "; ".join(
-            f"{r['test']} {number(r['median'])} tokens/s, {r['median'] / alone[r['test']]:.0%}"
-            for r in json.loads(crowded.read_text())["results"]) + ".")
+    if crowded:
+        print("\nBeside a busy process, with `--threads` of four times the processors, each after a run alone:\n\n"
+              "| | alone, tokens/s | beside it | % |\n|---|---|---|---|")
+        for i, r in enumerate(alone[0]):
+            a, b = ([run[i]["median"] for run in runs] for runs in (alone, crowded))
+            part = median(y / x for x, y in zip(a, b))
+            print(f"| {r['test']} | {spread(a)[1]} | {spread(b)[1]} | {part:.0%} |")
 
 
 def main(results):

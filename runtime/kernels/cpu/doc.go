@@ -15,10 +15,11 @@
 // forces one. A build with the tag purego, or for another processor, has the
 // Go code only.
 //
-// The pool has a thread for each core, which stays there, its caller's among
-// them (kernels.ThreadBinder): left to the system, two of them share a core for
-// long when another process has the other one. Between items a thread lets
-// others have the processor, so that it is not put aside in the middle of one.
+// Where the pool has as many threads as there are cores (the default), each
+// stays on one, its caller's among them (kernels.ThreadBinder): left to Linux,
+// two of them share a core for long when another process has the other one.
+// After half a millisecond a thread lets others have the processor when it is
+// between items, so that it is not put aside in the middle of one.
 //
 // Work is done when the call of an operation returns. Nothing here allocates
 // in a step, once the largest step has been seen.

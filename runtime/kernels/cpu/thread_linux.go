@@ -12,9 +12,9 @@ import (
 )
 
 // shortSlice is how long Linux (6.12 and later) lets a thread of a pool run before
-// others have their turn, and what sched_yield is charged at most. It is the
-// least there is (the usual is 0.7 to 2.8 ms): a thread that waits gives the
-// processor away and still gets nearly its share of it.
+// others have their turn. A thread that yields is charged what is left of it: so
+// it is the least there is (the usual is 0.7 to 2.8 ms), and a thread that waits
+// gives the processor away and still gets nearly its share of it.
 const shortSlice = 100 * time.Microsecond
 
 // coreSets are the physical cores that this process may use, each as the set
