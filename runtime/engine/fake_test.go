@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"infer/models"
@@ -171,7 +172,10 @@ type wrapped struct {
 	kernels.Backend
 	id     device.ID
 	stream func(device.Stream) device.Stream
+	bound  atomic.Int64 // calls of BindThread
 }
+
+func (w *wrapped) BindThread() { w.bound.Add(1) }
 
 func (w *wrapped) Device() device.Device { return wrappedDevice{w.Backend.Device(), w} }
 

@@ -152,12 +152,20 @@ func TestSameTokensOnTheTinyModel(t *testing.T) {
 	second := func() []kernels.Backend {
 		return []kernels.Backend{openCPU(t, cpu.Auto), &wrapped{Backend: openCPU(t, cpu.Auto), id: device.ID{Kind: device.CPU, Index: 1}}}
 	}
-	for name, s := range map[string]setup{
+	setups := map[string]setup{
 		"together":     {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 32}},
 		"small chunks": {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 7, MaxTokens: 11}},
 		"few blocks":   {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 32}, blocks: 16},
 		"two devices":  {PlanOptions: PlanOptions{MaxContext: 256, MaxSeqs: 16, MaxTokens: 50}, maps: "cpu=0-1,cpu:1=2-5", backends: second()},
-	} {
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, n := range []int{1, 7, 32} {
+		o := PlanOptions{MaxContext: 256, MaxSeqs: n, MaxTokens: n + rng.IntN(50)}
+		setups[fmt.Sprintf("%d streams, chunks of %d", n, o.MaxTokens)] = setup{PlanOptions: o}
+		o.MaxTokens = n + rng.IntN(50)
+		setups[fmt.Sprintf("%d streams, chunks of %d, no cache", n, o.MaxTokens)] = setup{PlanOptions: o, c: Config{NoPrefixCache: true}}
+	}
+	for name, s := range setups {
 		t.Run(name, func(t *testing.T) { runJobs(t, openEngine(t, s), jobs) })
 	}
 }

@@ -113,7 +113,29 @@ func TestRecover(t *testing.T) {
 				t.Errorf("lost %v", p.lost)
 			}
 			idle(t, e)
+			if n := boundThreads(e); !slices.Equal(n, []int64{1}) {
+				t.Errorf("the loop's thread was given to the new backend %v times, want once", n)
+			}
 		})
+	}
+}
+
+// boundThreads is how often each backend of the fake engine got a thread.
+func boundThreads(e *Engine) (n []int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, b := range e.c.Runner.backends {
+		n = append(n, b.(*wrapped).bound.Load())
+	}
+	return n
+}
+
+// The thread of the step loop belongs to every backend.
+func TestLoopGivesItsThread(t *testing.T) {
+	e, m := openFake(t, fakeSetup{stages: 2})
+	runJobs(t, e, fakeJobs(m, 3))
+	if n := boundThreads(e); !slices.Equal(n, []int64{1, 1}) {
+		t.Errorf("the loop's thread was given %v times, want once to each", n)
 	}
 }
 

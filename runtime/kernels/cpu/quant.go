@@ -59,7 +59,8 @@ type quantSet struct {
 	// block16 does the same with BF16, ld bytes apart.
 	block16 func(a *fitArgs, src *byte, ld int)
 	// triesQ8 makes and tries the candidates of Q8 (without sq), rangesQ4 makes
-	// those of Q4, fit tries candidates on the block, bestQ8 and bestQ4 choose.
+	// those of Q4, fit tries candidates on the block, bestQ8 and bestQ4 choose:
+	// bestQ8 a scale, in put and as the first candidate.
 	triesQ8, rangesQ4, fit, bestQ8, bestQ4 func(a *fitArgs)
 	// wholeQ4 makes whole units of step and low8, such that the mean stays (sum);
 	// they are in put, and as the first candidate.

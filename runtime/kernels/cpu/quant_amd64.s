@@ -406,10 +406,11 @@ putq4loop:
 	VZEROUPPER
 	RET
 
-CONST8(cut0, 0x3f800000) // 1
+CONST8(one, 0x3f800000)  // 1, the first cut too
 CONST8(cut1, 0x3f7851ec) // 0.97
 CONST8(cut2, 0x3f70a3d7) // 0.94
 CONST8(fifteen, 0x41700000)
+CONST8(nan, 0x7fc00000)
 CONST8(largest, 0x7f7fffff)
 CONST8(groupOf, 0x42000000)  // 32
 CONST8(perGroup, 0x3d000000) // 1/32
@@ -434,10 +435,10 @@ TEXT ·rangesQ4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS 2704(AX), Y2
 	VMOVUPS 2736(AX), Y3
 	VXORPS  Y8, Y8, Y8
-	RANGE(0, cut0, cut0)
+	RANGE(0, one, one)
 	RANGE(32, cut1, cut1)
-	RANGE(64, cut0, cut2)
-	RANGE(96, cut2, cut0)
+	RANGE(64, one, cut2)
+	RANGE(96, cut2, one)
 	VZEROUPPER
 	RET
 
@@ -447,7 +448,8 @@ TEXT ·bestQ8AVX2(SB), NOSPLIT, $0-8
 	MOVQ    2056(AX), CX
 	MOVQ    AX, DI
 	VMOVUPS 2768(AX), Y0
-	VSUBPS  Y0, Y0, Y0      // 0, or NaN when not finite
+	VSUBPS  Y0, Y0, Y0
+	VCMPPS  $3, Y0, Y0, Y0  // not finite
 	VXORPS  Y1, Y1, Y1      // step
 	VXORPS  Y2, Y2, Y2      // best
 
@@ -461,8 +463,19 @@ bestq8loop:
 	ADDQ      $32, DI
 	DECQ      CX
 	JNE       bestq8loop
-	VADDPS    Y0, Y1, Y1
-	VMOVUPS   Y1, 2800(AX)
+	VMOVUPS   nan<>(SB), Y3
+	VBLENDVPS Y0, Y3, Y1, Y1
+	VCVTPS2PH $0, Y1, X1
+	VMOVUPS   X1, 2896(AX)
+	VCVTPH2PS X1, Y1
+	VMOVUPS   one<>(SB), Y3
+	VDIVPS    Y1, Y3, Y3
+	VMOVUPS   largest<>(SB), Y2
+	VCMPPS    $2, Y2, Y3, Y4 // finite and a number, or 0
+	VANDPS    Y4, Y3, Y3
+	VMOVUPS   Y3, 2064(AX)
+	VXORPS    Y4, Y4, Y4
+	VMOVUPS   Y4, 2192(AX)
 	VZEROUPPER
 	RET
 
@@ -546,7 +559,7 @@ TEXT ·triesQ8AVX2(SB), NOSPLIT, $0-8
 	VSUBPS  2704(AX), Y2, Y2
 	VMAXPS  2736(AX), Y2, Y2 // the largest magnitude
 	VANDPS  magnitude<>(SB), Y2, Y2 // of −0 too
-	VMOVUPS cut0<>(SB), Y3
+	VMOVUPS one<>(SB), Y3
 	VDIVPS  Y2, Y3, Y3
 	VMOVUPS largest<>(SB), Y2
 	VCMPPS  $2, Y2, Y3, Y4   // finite and a number, or 0
@@ -603,7 +616,7 @@ CONST8(topOffset, 0x447fc000) // 1023
 TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	MOVQ     a+0(FP), AX
 	VXORPS   Y15, Y15, Y15
-	VMOVUPS  cut0<>(SB), Y1
+	VMOVUPS  one<>(SB), Y1
 	VDIVPS   2864(AX), Y1, Y1
 	VCMPPS   $2, largest<>(SB), Y1, Y2 // finite and a number, or 0
 	VANDPS   Y2, Y1, Y1                // the unit's inverse
@@ -613,7 +626,7 @@ TEXT ·wholeQ4AVX2(SB), NOSPLIT, $0-8
 	VANDPS   Y6, Y5, Y5                // which outputs have a step
 	VMULPS   Y1, Y4, Y7
 	VROUNDPS $0, Y7, Y7
-	VMAXPS   cut0<>(SB), Y7, Y7
+	VMAXPS   one<>(SB), Y7, Y7
 	VMINPS   topScale<>(SB), Y7, Y7    // in units
 	VMOVUPS  2768(AX), Y8
 	VMULPS   perGroup<>(SB), Y8, Y8    // mean

@@ -146,7 +146,11 @@ func bestQ8Go(a *fitArgs) {
 				best, d = e, s
 			}
 		}
-		a.step[i] = d + (a.sum[i] - a.sum[i])
+		if a.sum[i]-a.sum[i] != 0 {
+			d = float32(math.NaN())
+		}
+		a.put[i] = tensor.F32ToF16(d)
+		a.inverse[0][i], a.offset[0][i] = reciprocal(tensor.F16ToF32(a.put[i])), 0
 	}
 }
 

@@ -30,14 +30,14 @@ type fitArgs struct {
 	lowest    [8]float32           // 2704
 	highest   [8]float32           // 2736
 	sum       [8]float32           // 2768; not finite when some weight is not
-	// The best candidate, refined: its step, and in Q4 its lowest value. NaN
-	// where some weight is not finite.
+	// Q4: the best candidate, refined: its step and its lowest value; NaN where
+	// some weight is not finite. And the unit of whole steps and offsets.
 	step [8]float32 // 2800
 	low8 [8]float32 // 2832
-
-	// Q4: the unit, and the step and offset in whole units, as a group has them.
 	unit [8]float32 // 2864
-	put  [8]uint16  // 2896
+	// Each output's scale, or step and offset, as a group has it; inverse[0] and
+	// offset[0] are of it.
+	put [8]uint16 // 2896
 }
 
 // triesQ8 is how many scales of Q8 are tried, triesQ4 how many ranges of Q4.
@@ -116,28 +116,17 @@ func (q *quantizer) panelQ8(panel []byte) {
 		group := panel[g*groupQ8:][:groupQ8]
 		for n := 0; n < lanes; n += 8 {
 			q.load(g, n)
-			scale := q.fitQ8()
-			for i, d := range scale {
+			q.low, q.high, q.n = -topQ8, topQ8, triesQ8
+			q.set.triesQ8(&q.fitArgs)
+			q.set.bestQ8(&q.fitArgs)
+			q.n = 1
+			q.set.fit(&q.fitArgs)
+			for i, d := range q.put {
 				binary.LittleEndian.PutUint16(group[2*(n+i):], d)
 			}
 			q.set.putQ8(&group[2*lanes+2*n], &q.q)
 		}
 	}
-}
-
-// fitQ8 chooses the block's scales and leaves its integers in q.
-func (q *quantizer) fitQ8() (scale [8]uint16) {
-	q.low, q.high, q.n = -topQ8, topQ8, triesQ8
-	q.set.triesQ8(&q.fitArgs)
-	q.set.bestQ8(&q.fitArgs)
-	for i, d := range q.step {
-		scale[i] = tensor.F32ToF16(d)
-		q.inverse[0][i] = reciprocal(tensor.F16ToF32(scale[i]))
-	}
-	q.offset[0] = [8]float32{}
-	q.n = 1
-	q.set.fit(&q.fitArgs)
-	return scale
 }
 
 // reciprocal of a scale; 0 where there is none, which makes all integers 0.

@@ -73,6 +73,24 @@ func TestQuantSteps(t *testing.T) {
 					t.Fatalf("%s, kind %d: candidate %d: inverse %v, want %v; sqq %v, want %v", p.name, kind, c, got.inverse[c], want.inverse[c], got.sqq[c], want.sqq[c])
 				}
 			}
+			switch rng.IntN(6) { // what is wrong with output 0
+			case 0:
+				want.sum[0] = float32(math.Inf(1 - 2*rng.IntN(2)))
+			case 1:
+				want.sum[0] = math.Float32frombits(0x7fc12345)
+			case 2: // all weights are 0
+				for c := range triesQ8 {
+					want.sqq[c][0], want.swq[c][0] = 0, 0
+				}
+			}
+			sum := got.sum
+			got = want
+			s.bestQ8(&got)
+			bestQ8Go(&want)
+			if got.put != want.put || got.inverse[0] != want.inverse[0] || got.offset[0] != want.offset[0] {
+				t.Fatalf("%s, kind %d: scales %x, want %x; inverse %v, want %v", p.name, kind, got.put, want.put, got.inverse[0], want.inverse[0])
+			}
+			got.sum, want.sum = sum, sum
 			s.rangesQ4(&got)
 			rangesQ4Go(&want)
 			for c := range triesQ4 {

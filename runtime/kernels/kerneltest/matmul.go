@@ -97,6 +97,14 @@ func matMul(t *testing.T, open Opener) {
 				c := p.product(d, max(m, 1), 50, 60)
 				c.check(fmt.Sprintf("M=%d", c.m), c.run(p.dev.b.ActType(), m&1 > 0, m&2 > 0))
 			}
+			for range 40 { // any shape
+				if p.skip() {
+					continue
+				}
+				c := p.product(d, 1+p.rng.IntN(120), 1+p.rng.IntN(150), 1+p.rng.IntN(1200))
+				bias, add := p.rng.IntN(2) > 0, p.rng.IntN(2) > 0
+				c.check(fmt.Sprintf("M=%d N=%d K=%d bias=%v add=%v", c.m, c.n, c.k, bias, add), c.run(p.dev.b.ActType(), bias, add))
+			}
 			c := p.product(d, 3, 1000, 96)
 			c.check("logits", c.run(tensor.F32, false, false))
 		})
