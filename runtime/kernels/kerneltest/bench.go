@@ -13,7 +13,7 @@ import (
 // Bench times the operations at the sizes of a small model (SmolLM2 135M) and
 // of a larger one; rates are weight bytes a second and operations a second.
 func Bench(b *testing.B, open Opener) {
-	for _, f := range []kernels.Format{kernels.BF16, kernels.Q8, kernels.Q4} {
+	for _, f := range []kernels.Format{kernels.BF16, kernels.F16, kernels.F32, kernels.Q8, kernels.Q4} {
 		for _, m := range []int{1, 2, 3, 4, 8, 16, 32, 128, 512} {
 			for _, s := range [][2]int{{3072, 576}, {576, 1536}, {2048, 2048}} {
 				b.Run(fmt.Sprintf("MatMul/%v/M=%d/N=%d/K=%d", f, m, s[0], s[1]), func(b *testing.B) { benchMatMul(b, open, f, m, s[0], s[1]) })
@@ -51,7 +51,11 @@ func benchMatMul(b *testing.B, open Opener, f kernels.Format, m, n, k int) {
 	p := open2(b, open)
 	d := p.dev
 	v := p.random(n*k, 1)
-	mat := &matrix{d: tensor.BF16, rows: n, cols: k, raw: encode(tensor.BF16, v)}
+	stored := tensor.BF16
+	if f == kernels.F16 {
+		stored = tensor.F16
+	}
+	mat := &matrix{d: stored, rows: n, cols: k, raw: encode(stored, v)}
 	var ws []kernels.Weight
 	var bytes int64
 	for bytes < 128<<20 {

@@ -258,6 +258,9 @@ func (g *gen) pair(off int) {
 	if formats[g.f] != "BF16" {
 		g.advance()
 	}
+	if formats[g.f] == "F32" && g.fetches() { // each k is a cache line of its own
+		g.prefetch()
+	}
 	g.one(off+4, true)
 	g.advance()
 }
