@@ -96,6 +96,50 @@ func TestGuessesThatPay(t *testing.T) {
 	}
 }
 
+// A guess counts when it is the token that was made, whether it was computed
+// or not; those behind the first that is not do not count.
+func TestGuessesAreCompared(t *testing.T) {
+	for _, c := range []struct {
+		draft, made []int32
+		hits, tries float64
+	}{
+		{[]int32{5, 6, 7}, []int32{5, 6, 7}, 3, 3},
+		{[]int32{5, 6, 7}, []int32{5, 9}, 1, 2},
+		{[]int32{5, 6, 7}, []int32{5, 9, 7}, 1, 2},
+		{[]int32{5, 6, 7}, []int32{8}, 0, 1},
+		{[]int32{5, 6, 7}, []int32{5}, 1, 1}, // the others are not known
+		{[]int32{5}, []int32{5, 6}, 1, 1},
+		{nil, []int32{5}, 0, 0},
+		{[]int32{5}, nil, 0, 0},
+	} {
+		q := &Sequence{Tokens: append([]int32{1, 2}, c.made...), draft: c.draft}
+		q.guesses.match = 2
+		q.learn(2)
+		if h, n := q.guesses.hits[2], q.guesses.tries[2]; h != c.hits || n != c.tries {
+			t.Errorf("guesses %v, then %v: %g of %g held, want %g of %g", c.draft, c.made, h, n, c.hits, c.tries)
+		}
+	}
+}
+
+// Where guesses do not hold they end by themselves; where they do they go on.
+func TestGuessesEndWhereTheyDoNotHold(t *testing.T) {
+	drafted := func(loops bool) uint64 {
+		e, _ := openFake(t, fakeSetup{model: fakeModel{vocab: 5, loops: loops}}) // of so few tokens many repeat
+		// At first, when a half is thought to hold, a guess pays; a fifth does not.
+		e.spec.price = func(rows int) float64 { return 6 + 4*float64(rows) }
+		if _, _, err := collect(t.Context(), e, greedy([]int32{1, 2, 3, 4, 0}, 400)); err != nil {
+			t.Fatal(err)
+		}
+		return e.Stats().Drafted
+	}
+	if n := drafted(false); n == 0 || n > 60 {
+		t.Errorf("%d guesses in 400 tokens of chance", n)
+	}
+	if n := drafted(true); n < 150 {
+		t.Errorf("%d guesses in 400 tokens of a text that repeats", n)
+	}
+}
+
 func TestStepCost(t *testing.T) {
 	var c stepCost
 	if a, b := c.at(1), c.at(2); b <= a || b > 1.2*a {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -82,7 +83,13 @@ func TestPoolOversubscribed(t *testing.T) {
 }
 
 func TestPoolSleepsAndCloses(t *testing.T) {
-	p := newPool(4)
+	for _, threads := range []int{processors, processors + 2} { // the latter give way sooner
+		t.Run(fmt.Sprint(threads), func(t *testing.T) { sleepsAndCloses(t, threads) })
+	}
+}
+
+func sleepsAndCloses(t *testing.T, threads int) {
+	p := newPool(threads)
 	c := &count{done: make([]atomic.Int32, 100)}
 	p.run(c, 100, 1)
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -92,11 +99,11 @@ func TestPoolSleepsAndCloses(t *testing.T) {
 				asleep++
 			}
 		}
-		if asleep == 3 {
+		if asleep == threads-1 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of 3 workers are asleep", asleep)
+			t.Fatalf("%d of %d workers are asleep", asleep, threads-1)
 		}
 		time.Sleep(time.Millisecond)
 	}
