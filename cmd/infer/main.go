@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"infer/cmd/infer/gpucheck"
+	"infer/runtime/device"
 	"infer/runtime/devicemap"
 	"infer/runtime/kernels/cuda"
 )
@@ -76,7 +77,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitDone
 	case errors.As(err, &usage), errors.As(err, &machine):
 		return exitUsage
-	case errors.Is(err, devicemap.ErrDoesNotFit):
+	case errors.Is(err, devicemap.ErrDoesNotFit), errors.Is(err, device.ErrOutOfMemory):
 		return exitDoesNotFit
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return exitInterrupted

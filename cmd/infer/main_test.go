@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rs/zerolog"
 
+	"infer/runtime/device"
 	"infer/runtime/kernels/cpu"
 )
 
@@ -57,6 +58,13 @@ func TestImpossibleLimits(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("%s: code %d, %q, want %q", args, code, errOut, want)
 		}
+	}
+}
+
+// What the system refuses does not fit either, though the plan had thought so.
+func TestRefusedMemoryDoesNotFit(t *testing.T) {
+	if code := exitCode(t.Context(), fmt.Errorf("allocate 9 bytes on cpu: %w", device.ErrOutOfMemory)); code != exitDoesNotFit {
+		t.Errorf("exit code %d, want %d", code, exitDoesNotFit)
 	}
 }
 
