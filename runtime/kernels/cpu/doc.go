@@ -11,7 +11,8 @@
 // or the context's shape alone: a row's result has the same bits in any batch,
 // any chunk, and for any number of threads.
 //
-// The path is chosen once, by feature bits; INFER_CPU=amx|avx512vnni|avx512|avxvnni|avx2|purego
+// The path is the best by feature bits whose products are those of the Go code
+// (check); INFER_CPU=amx|avx512vnni|avx512|avxvnni|avx2|purego
 // forces one. A build with the tag purego, or for another processor, has the
 // Go code only.
 //

@@ -25,16 +25,35 @@ type path struct {
 // purego is there on every machine.
 var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo, pack: &packGo, units: &unitsGo}
 
+// best is the first path that multiplies as it should. The kernels of many
+// processors were never run on one: what is wrong there must not become tokens.
+func best(have []path) *path {
+	why := ""
+	for i := range have {
+		p := &have[i]
+		err := p.check()
+		if err == nil {
+			p.features += why
+			return p
+		}
+		why += fmt.Sprintf(" (%v)", err)
+	}
+	panic("cpu: no path is left") // the last is what others are compared with
+}
+
 // choose finds the path by name, or the best one there is.
 func choose(force string) (*path, error) {
 	have := paths()
 	if force == "" {
-		return &have[0], nil
+		return best(have), nil
 	}
 	names := ""
 	for i := range have {
-		if have[i].name == force {
-			return &have[i], nil
+		if p := &have[i]; p.name == force {
+			if err := p.check(); err != nil {
+				return nil, fmt.Errorf("open the CPU: INFER_CPU=%s: %w", force, err)
+			}
+			return p, nil
 		}
 		names += " " + have[i].name
 	}

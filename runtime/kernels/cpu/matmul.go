@@ -43,12 +43,16 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 		(a.Bias.IsNone() || isVector(a.Bias, w.rows))) {
 		mismatch("MatMul", a.Dst, a.X, a.Bias)
 	}
-	t := &o.matMul
-	if rows == 0 {
-		return
+	if rows > 0 {
+		o.multiply(floats(a.Dst), w, floats(a.X), floats(a.Bias), a.Add, rows)
 	}
+}
+
+// multiply is MatMul of so many rows.
+func (o *ops) multiply(dst []float32, w *weight, x, bias []float32, add bool, rows int) {
+	t := &o.matMul
 	format := o.path.mm.formatOf(w)
-	*t = matMul{mm: o.path.mm, format: format, w: w, x: o.operand(format, w.cols, floats(a.X)), dst: floats(a.Dst), bias: floats(a.Bias), add: a.Add, rows: rows}
+	*t = matMul{mm: o.path.mm, format: format, w: w, x: o.operand(format, w.cols, x), dst: dst, bias: bias, add: add, rows: rows}
 	// Enough pieces that all are busy to the end; whole numbers of the widest
 	// kernel's panels.
 	n := w.panels()

@@ -1,0 +1,123 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"infer/runtime/tensor"
+)
+
+// A check multiplies weights of every format by one row and more, up to more
+// than a kernel takes, so that each kernel has its turn: with 8, 4, 2 panels
+// and 1, a last one that is not whole, an odd number of columns. One weight or
+// activation that is left out changes a product by far more than checkBound;
+// rounding, also that of activations in two parts of bfloat16, by less.
+const (
+	checkOutputs = 15*lanes + 5
+	checkCols    = groupLen + 7
+	checkBound   = 2e-3
+)
+
+var (
+	checking sync.Mutex
+	checked  = map[string]error{} // by the path's name
+)
+
+// check compares the path's products with those in Go. It takes
+// about a millisecond, once in a process.
+func (p *path) check() error {
+	checking.Lock()
+	defer checking.Unlock()
+	for _, q := range []*path{p, p.exact} {
+		if q == nil || q.name == purego.name {
+			continue
+		}
+		err, known := checked[q.name]
+		if !known {
+			err = q.compare()
+			checked[q.name] = err
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *path) compare() error {
+	one := newPool(1)
+	defer one.close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, (amxRows+1)*checkCols)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	for format := range formats {
+		if formats[format] == 0 {
+			continue // not of weights
+		}
+		w := randomWeight(rng, format)
+		most := p.mm.most(p.mm.formatOf(w)) + 1
+		want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
+		(&ops{pool: one, path: &purego}).multiply(want, w, x[:most*w.cols], nil, false, most)
+		o := &ops{pool: one, path: p}
+		for rows := 1; rows <= most; rows++ {
+			clear(got)
+			o.multiply(got, w, x[:rows*w.cols], nil, false, rows)
+			for i, v := range got[:rows*w.rows] {
+				if !(math.Abs(float64(v-want[i])) <= checkBound) {
+					return fmt.Errorf("%s multiplies wrongly on this processor: %v weights, %d rows: output %d of row %d is %g, want %g",
+						p.name, formats[format], rows, i%w.rows, i/w.rows, v, want[i])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// randomWeight has values of about 1.
+func randomWeight(rng *rand.Rand, format int) *weight {
+	w := &weight{format: format, rows: checkOutputs, cols: checkCols}
+	size := w.panelBytes()
+	mem := make([]byte, w.panels()*size+guard)
+	w.buf = &buffer{mem: mem}
+	le := binary.LittleEndian
+	normal := func() float32 { return float32(rng.NormFloat64()) }
+	for p := range w.panels() {
+		panel := mem[p*size:][:size]
+		switch format {
+		case fmtBF16:
+			for i := 0; i < size; i += 2 {
+				le.PutUint16(panel[i:], tensor.F32ToBF16(normal()))
+			}
+		case fmtF16:
+			for i := 0; i < size; i += 2 {
+				le.PutUint16(panel[i:], tensor.F32ToF16(normal()))
+			}
+		case fmtF32:
+			for i := 0; i < size; i += 4 {
+				le.PutUint32(panel[i:], math.Float32bits(normal()))
+			}
+		default: // integers of any value, with scales that make them about 1
+			for i := range panel {
+				panel[i] = byte(rng.IntN(255) - topQ8)
+			}
+			head, group := 0, groupQ8
+			if format == fmtQ4 {
+				head, group = unitBytes, groupQ4
+				for n := range lanes {
+					le.PutUint32(panel[4*n:], math.Float32bits(0.003*(1+rng.Float32())))
+				}
+			}
+			for g := head; format == fmtQ8 && g < size; g += group {
+				for n := range lanes {
+					le.PutUint16(panel[g+2*n:], tensor.F32ToF16(0.01*(1+rng.Float32())))
+				}
+			}
+		}
+	}
+	return w
+}
