@@ -11,8 +11,9 @@ import (
 )
 
 // A check multiplies weights of every format by one row and more, up to more
-// than a kernel takes, so that each kernel has its turn: with 8, 4, 2 panels
-// and 1, a last one that is not whole, an odd number of columns. One weight or
+// than a kernel takes, so that each kernel of weights has its turn: with 8, 4, 2
+// panels and 1, a last one that is not whole, an odd number of columns. Those of
+// 8-bit K/V and what is no product are left to the tests. One weight or
 // activation that is left out changes a product by far more than checkBound;
 // rounding, also that of activations in two parts of bfloat16, by less.
 const (
@@ -26,8 +27,8 @@ var (
 	checked  = map[string]error{} // by the path's name
 )
 
-// check compares the path's products with those in Go. It takes
-// about a millisecond, once in a process.
+// check compares the path's products with those in Go, which takes about two
+// milliseconds, once in a process.
 func (p *path) check() error {
 	checking.Lock()
 	defer checking.Unlock()
