@@ -13,13 +13,13 @@ import (
 	"infer/models/modelstest"
 )
 
-// Wherever the layers run, the tokens are the CPU's: on one GPU and several, on
+// Wherever the layers run, the tokens are those of the CPU: on one GPU and several, on
 // GPUs and the CPU cut at every layer, by automatic, manual and module maps.
 func TestMaps(t *testing.T) {
 	answer := func(args ...string) string {
 		return infer(t, append(append([]string{"run"}, args...), "--temperature", "0", "--max-tokens", "5", "--max-seqs", "2", "--ctx", "64", "Once upon a time")...)
 	}
-	want := answer()
+	want := answer("--simulate", "1xRTX-4090", "--device-map", "cpu")
 	file := filepath.Join(t.TempDir(), "map.json")
 	if err := os.WriteFile(file, []byte(`{"model": 1, "model.layers.0": 0, "model.layers.1": 0, "lm_head": "cpu"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,8 @@ func exactly(t *testing.T, machine, deviceMap string) []string {
 	return append(args, strings.Join(limits, ","))
 }
 
-// Experts on the CPU, their layers on simulated GPUs: the CPU's tokens again.
+// Experts on the CPU, their layers on simulated GPUs: the tokens of the machine's
+// CPU again.
 func TestMapsOfExperts(t *testing.T) {
 	for i, name := range []string{"mixtral", "qwen3_moe"} {
 		if raceDetector && i > 0 {
@@ -80,7 +81,7 @@ func TestMapsOfExperts(t *testing.T) {
 			ids, _, _ = strings.Cut(ids, "]")
 			return ids
 		}
-		want := answer()
+		want := answer("--simulate", "1xRTX-4090", "--device-map", "cpu")
 		if strings.Count(want, ",") != 5 {
 			t.Fatalf("%s: the CPU says %q", name, want)
 		}

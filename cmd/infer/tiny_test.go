@@ -21,6 +21,9 @@ type tinyCase struct {
 	IDs           []int32 `json:"ids"`
 	IDsBeforeStop int     `json:"ids_before_stop"`
 	Text          string  `json:"text"`
+	// How close the best two logits come, in all ids and in those before the stop.
+	Margin           float64 `json:"smallest_margin"`
+	MarginBeforeStop float64 `json:"smallest_margin_before_stop"`
 }
 
 func tinyCases(t testing.TB) []tinyCase {
@@ -50,8 +53,19 @@ func infer(t testing.TB, args ...string) string {
 }
 
 func TestTinyMatchesReference(t *testing.T) {
-	for _, precision := range []string{"f32", "auto"} {
+	// Where the best two logits are this close, a precision does not decide.
+	undecided := map[string]float64{"f32": 0, "auto": 0.02}
+	for precision, tie := range undecided {
+		compared := 0
 		for _, c := range tinyCases(t) {
+			n := len(c.IDs)
+			switch {
+			case c.MarginBeforeStop < tie:
+				continue
+			case c.Margin < tie:
+				n = c.IDsBeforeStop
+			}
+			compared += n
 			ids, err := json.Marshal(c.PromptIDs)
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +73,7 @@ func TestTinyMatchesReference(t *testing.T) {
 			args := []string{"run", "--json", "--temperature", "0", "--precision", precision, "--max-tokens", "48"}
 			got := runOutput{}
 			decode(t, infer(t, append(args, "--ignore-eos", "--ids", strings.Trim(string(ids), "[]"))...), &got)
-			if !slices.Equal(got.IDs, c.IDs) {
+			if !slices.Equal(got.IDs[:n], c.IDs[:n]) {
 				t.Errorf("%s, prompt %v: ids\n%v, want\n%v", precision, c.PromptIDs, got.IDs, c.IDs)
 			}
 			// With its end, the text is what a user sees; a single user turn
@@ -73,6 +87,9 @@ func TestTinyMatchesReference(t *testing.T) {
 			if !slices.Equal(got.PromptIDs, c.PromptIDs) || got.Text != c.Text {
 				t.Errorf("%s: prompt %v, text %q; want %v, %q", precision, got.PromptIDs, got.Text, c.PromptIDs, c.Text)
 			}
+		}
+		if compared < 100 {
+			t.Errorf("%s: only %d ids are decided", precision, compared)
 		}
 	}
 }

@@ -71,7 +71,7 @@ const (
 	caseTimeout = 2 * time.Minute
 )
 
-var cpuBackend = sync.OnceValues(func() (*cpu.Backend, error) { return cpu.Open(cpu.Options{Threads: 1}) })
+var cpuBackend = sync.OnceValues(func() (*cpu.Backend, error) { return cpu.Open(cpu.Options{Threads: 1, BesideGPUs: true}) })
 
 // run does what cmd/infer does: survey, routes, plan, load, answers.
 func run(t testing.TB, s setup) (out outcome) {

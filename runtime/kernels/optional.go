@@ -86,3 +86,11 @@ type ThreadBinder interface {
 	// operations: steps are faster beside other processes.
 	BindThread()
 }
+
+// Rounder is a Backend that rounds activations further than to ActType where it
+// multiplies them.
+type Rounder interface {
+	// OperandType is what activations become in products with weights that are
+	// stored as d.
+	OperandType(d tensor.DType) tensor.DType
+}

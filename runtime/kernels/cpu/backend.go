@@ -12,8 +12,9 @@ import (
 // Precision says how exact the results are to be.
 type Precision string
 
-// Precisions: Auto takes what is fast and exact enough (K/V in BF16); F32
-// keeps everything but the weights in float32.
+// Precisions: Auto takes what is fast and exact enough (K/V in BF16, and with
+// dot products of bfloat16 what is multiplied with BF16 weights); F32 keeps
+// everything but the weights in float32.
 const (
 	Auto Precision = "auto"
 	F32  Precision = "f32"
@@ -28,6 +29,7 @@ type Options struct {
 	Precision   Precision    // "": Auto
 	KV          tensor.DType // F32, BF16 or I8; Invalid: by precision
 	MemoryLimit int64        // bytes; 0: what is free now
+	BesideGPUs  bool         // Auto rounds no activations for products, as it doesn't on GPUs
 }
 
 // Backend computes on the CPU.
@@ -75,7 +77,7 @@ func Open(o Options) (*Backend, error) {
 	default:
 		return nil, fmt.Errorf("open the CPU: K/V of %v, want F32, BF16 or I8: %w", o.KV, device.ErrNotSupported)
 	}
-	if o.Precision == F32 && p.exact != nil {
+	if p.exact != nil && (o.Precision == F32 || o.BesideGPUs && p.rounds()) {
 		p = p.exact
 	}
 	d := &Device{name: processor(), features: p.features, limit: o.MemoryLimit, pool: newPool(o.Threads)}
@@ -100,6 +102,14 @@ func (b *Backend) BindThread() { b.dev.pool.bind(0) }
 
 // ActType is F32.
 func (b *Backend) ActType() tensor.DType { return tensor.F32 }
+
+// OperandType implements kernels.Rounder.
+func (b *Backend) OperandType(d tensor.DType) tensor.DType {
+	if d == tensor.BF16 && b.path.rounds() {
+		return tensor.BF16
+	}
+	return tensor.F32
+}
 
 // KVType is BF16, F32 or I8, see Options.
 func (b *Backend) KVType() tensor.DType { return b.kv }

@@ -12,15 +12,21 @@ import (
 
 // A check multiplies weights of every format by one row and more, up to more
 // than a kernel takes, so that each kernel of weights has its turn: with 8, 4, 2
-// panels and 1, a last one that is not whole, an odd number of columns. Those of
-// 8-bit K/V and what is no product are left to the tests. One weight or
-// activation that is left out changes a product by far more than checkBound;
-// rounding, also that of activations in two parts of bfloat16, by less.
+// panels and 1, a last one that is not whole, an odd number of columns, and whole
+// groups of them. Those of 8-bit K/V and what is no product are left to the tests.
+// One weight or activation that is left out changes a product by far more than
+// checkBound; rounding by less (activations are bfloat16, which no path rounds).
 const (
 	checkOutputs = 15*lanes + 5
 	checkCols    = groupLen + 7
+	wholeCols    = 2 * groupLen
 	checkBound   = 2e-3
 )
+
+// checks are the weights: bfloat16 in whole groups may have other kernels.
+var checks = []struct{ format, cols int }{
+	{fmtBF16, checkCols}, {fmtBF16, wholeCols}, {fmtF16, checkCols}, {fmtF32, checkCols}, {fmtQ8, checkCols}, {fmtQ4, checkCols},
+}
 
 var (
 	checking sync.Mutex
@@ -52,15 +58,12 @@ func (p *path) compare() error {
 	one := newPool(1)
 	defer one.close()
 	rng := rand.New(rand.NewPCG(1, 2))
-	x := make([]float32, (amxRows+1)*checkCols)
+	x := make([]float32, (amxRows+1)*wholeCols)
 	for i := range x {
-		x[i] = float32(rng.NormFloat64())
+		x[i] = tensor.BF16ToF32(tensor.F32ToBF16(float32(rng.NormFloat64())))
 	}
-	for format := range formats {
-		if formats[format] == 0 {
-			continue // not of weights
-		}
-		w := randomWeight(rng, format)
+	for _, c := range checks {
+		w := randomWeight(rng, c.format, c.cols)
 		most := p.mm.most(p.mm.formatOf(w)) + 1
 		want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
 		(&ops{pool: one, path: &purego}).multiply(want, w, x[:most*w.cols], nil, false, most)
@@ -71,7 +74,7 @@ func (p *path) compare() error {
 			for i, v := range got[:rows*w.rows] {
 				if !(math.Abs(float64(v-want[i])) <= checkBound) {
 					return fmt.Errorf("%s multiplies wrongly on this processor: %v weights, %d rows: output %d of row %d is %g, want %g",
-						p.name, formats[format], rows, i%w.rows, i/w.rows, v, want[i])
+						p.name, formats[c.format], rows, i%w.rows, i/w.rows, v, want[i])
 				}
 			}
 		}
@@ -80,8 +83,8 @@ func (p *path) compare() error {
 }
 
 // randomWeight has values of about 1.
-func randomWeight(rng *rand.Rand, format int) *weight {
-	w := &weight{format: format, rows: checkOutputs, cols: checkCols}
+func randomWeight(rng *rand.Rand, format, cols int) *weight {
+	w := &weight{format: format, rows: checkOutputs, cols: cols}
 	size := w.panelBytes()
 	mem := make([]byte, w.panels()*size+guard)
 	w.buf = &buffer{mem: mem}

@@ -51,7 +51,7 @@ func TestSuite(t *testing.T) {
 		paths []string
 	}{
 		{Options{Threads: 1, Precision: F32}, []string{"avx2", "avx512", "amx"}},
-		{Options{Threads: 3}, []string{"purego", "avx2", "avxvnni", "avx512", "avx512vnni", "amx"}},
+		{Options{Threads: 3}, []string{"purego", "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx"}},
 	} {
 		// Short runs are for the race detector: a single thread has no races,
 		// slow paths have those of the fast ones, and most shapes the same.

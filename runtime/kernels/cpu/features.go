@@ -25,6 +25,11 @@ type path struct {
 // purego is there on every machine.
 var purego = path{name: "purego", features: "pure Go (no vector code for this processor)", mm: mmGo(), vec: &vecGo, quant: &quantGo, pack: &packGo, units: &unitsGo}
 
+// rounds tells whether activations become bfloat16 for products with BF16.
+func (p *path) rounds() bool {
+	return p.mm.formatOf(&weight{format: fmtBF16, cols: groupLen}) == fmtDots
+}
+
 // best is the first path that multiplies as it should. The kernels of many
 // processors were never run on one: what is wrong there must not become tokens.
 func best(have []path) *path {

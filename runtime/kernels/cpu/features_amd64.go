@@ -16,6 +16,11 @@ func paths() []path {
 					amx.name, amx.features, amx.mm, amx.units, amx.exact = "amx", "amx+"+vnni.features, mmAMX(), &unitsAMX, &vnni
 					ps = append(ps, amx)
 				}
+				if cpuid.CPU.Supports(cpuid.AVX512BF16) {
+					bf16 := vnni
+					bf16.name, bf16.features, bf16.mm, bf16.quant, bf16.units, bf16.exact = "avx512bf16", "avx512f+bf16+vnni+fma+f16c", mmAVX512BF16(), &quantAVX512BF16, &unitsAVX512BF16, &vnni
+					ps = append(ps, bf16)
+				}
 				ps = append(ps, vnni)
 			}
 			ps = append(ps, path{name: "avx512", features: "avx512f+fma+f16c", mm: mmAVX512(), vec: &vecAVX2, quant: &quantAVX2, pack: &packAVX2, units: &unitsAVX512})

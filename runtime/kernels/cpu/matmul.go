@@ -18,9 +18,14 @@ const (
 	grainBytes = 128 << 10
 )
 
-// quantAhead is how far ahead of a kernel's place weights of integers are
-// fetched, in bytes.
-const quantAhead = 2048
+// Weights are asked for before they are wanted, into the second cache: the first
+// one can wait for too few lines at once to draw all that the memory gives. While
+// some panels are multiplied the next ones come, or, when those are too large to
+// stay, what lies so far ahead in the same ones.
+const (
+	nextBytes = 160 << 10
+	farAhead  = 8 << 10
+)
 
 // matMul is kernels.MatMulArgs as a task. An item is a panel, or, when there are
 // more rows than a block, a block of rows and some panels.
@@ -162,8 +167,8 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 			if n <= t.mm.most(t.format) {
 				a.x, a.w, a.dst = x, w, unsafe.Pointer(&dst[0])
 				switch {
-				case grouped(t.format):
-					a.ahead = quantAhead
+				case grouped(t.format) && int(a.ldw)*p > nextBytes:
+					a.ahead = farAhead
 				case c < depth:
 					a.ahead = uintptr(c * unit)
 				default:

@@ -11,6 +11,7 @@ const (
 	fmtQ4
 	fmtI8   // of K/V pages only
 	fmtTile // BF16 panels and activations that come in two parts, see tiles.go
+	fmtDots // BF16 panels and activations of bfloat16, see dots.go
 	numFormats
 )
 
@@ -32,7 +33,7 @@ const lanes = 16
 //
 // The quantised formats count in groups of 32 k and have activations of
 // integers, see quant.go; their chain begins with what dst holds. So do those
-// for tiles.
+// for tiles and for dot products of bfloat16.
 //
 // The assembly knows the offsets of the fields.
 type mmArgs struct {

@@ -61,7 +61,7 @@ func (b *Backend) Peak(f kernels.Format) (kernels.Peak, error) {
 	u := b.path.units.mul[0]
 	switch f {
 	case kernels.F16, kernels.F32:
-		if b.path.exact != nil { // no tiles
+		if b.path.exact != nil { // those are multiplied by its kernels
 			u = b.path.exact.units.mul[0]
 		}
 	case kernels.Q8:

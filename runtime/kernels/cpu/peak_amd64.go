@@ -22,6 +22,10 @@ var (
 		{"AMX TDPBF16PS of bfloat16, two for a product", 4 * amxRows * lanes * groupLen / 2, peakTDPBF16PS},
 		unitsAVX512VNNI.mul[1], unitsAVX512VNNI.mul[2],
 	}}
+	unitsAVX512BF16 = units{read: readAVX2, mul: [3]unit{
+		{"AVX-512 VDPBF16PS of bfloat16", 12 * 32, peakDPBF16PS512},
+		unitsAVX512VNNI.mul[1], unitsAVX512VNNI.mul[2],
+	}}
 	unitsAVX512VNNI = units{read: readAVX2, mul: [3]unit{
 		{"AVX-512 FMA of float32", 12 * 16, peakFMA512},
 		{"AVX-512 VPDPWSSD of int16", 12 * 32, peakPDPWSSD512},

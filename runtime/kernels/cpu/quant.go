@@ -51,8 +51,9 @@ type quantSet struct {
 	// acts16 and acts8 quantise whole groups of a row for Q8 and Q4. A group
 	// with a NaN or an infinity gets the scale NaN.
 	acts16, acts8 func(dst *byte, x *float32, groups int)
-	// split makes whole groups of a row for tiles, see tiles.go.
-	split func(dst *byte, x *float32, groups int)
+	// split and round make whole groups of a row of bfloat16, in two parts and
+	// in one, see tiles.go and dots.go.
+	split, round func(dst *byte, x *float32, groups int)
 	// block loads 32 k of 8 outputs, which are ld elements apart, and finds
 	// their lowest (at most 0), highest (at least 0) and sum.
 	block func(a *fitArgs, src *float32, ld int)
@@ -70,7 +71,7 @@ type quantSet struct {
 }
 
 var quantGo = quantSet{
-	acts16: acts16Go, acts8: acts8Go, split: splitGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
+	acts16: acts16Go, acts8: acts8Go, split: splitGo, round: roundGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
 	bestQ8: bestQ8Go, bestQ4: bestQ4Go, putQ8: putQ8Go, putQ4: putQ4Go,
 	block16: block16Go, triesQ8: triesQ8Go, wholeQ4: wholeQ4Go,
 }
@@ -88,7 +89,7 @@ type quantRows struct {
 
 // actGroup is the bytes of a group of activations, of the formats that have
 // groups.
-var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile}
+var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile, fmtDots: actDots}
 
 // grouped tells whether a format's kernels take k in groups of 32.
 func grouped(format int) bool { return actGroup[format] > 0 }
@@ -96,8 +97,8 @@ func grouped(format int) bool { return actGroup[format] > 0 }
 // actBytes is what rows of activations are apart.
 func actBytes(format, cols int) int {
 	n := groupsOf(cols) * actGroup[format]
-	if format == fmtTile && n%badStride == 0 {
-		n += actTile
+	if (format == fmtTile || format == fmtDots) && n%badStride == 0 {
+		n += actGroup[format]
 	}
 	return n
 }
@@ -111,6 +112,8 @@ func (t *quantRows) run(w *worker, lo, hi int) {
 		do = t.set.acts8
 	case fmtTile:
 		do = t.set.split
+	case fmtDots:
+		do = t.set.round
 	}
 	for r := lo; r < hi; r++ {
 		x, dst := t.x[r*t.cols:][:t.cols], t.dst[r*row:][:row]

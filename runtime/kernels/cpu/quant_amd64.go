@@ -8,6 +8,12 @@ var quantAVX2 = quantSet{
 	block16: block16AVX2, triesQ8: triesQ8AVX2, wholeQ4: wholeQ4AVX2,
 }
 
+var quantAVX512BF16 = func() quantSet {
+	s := quantAVX2
+	s.round = roundAVX512BF16
+	return s
+}()
+
 //go:noescape
 func acts16AVX2(dst *byte, x *float32, groups int)
 

@@ -29,14 +29,6 @@ const (
 	badStride = 4096
 )
 
-// formatOf is the format of the kernels for a weight. Tiles want whole groups.
-func (s *mmSet) formatOf(w *weight) int {
-	if w.format == fmtBF16 && w.cols%groupLen == 0 && s.kernels[fmtTile][1][0] != nil {
-		return fmtTile
-	}
-	return w.format
-}
-
 // splitGo rounds both parts to the nearest even. The second is a NaN where x is
 // not finite.
 func splitGo(dst *byte, x *float32, groups int) {

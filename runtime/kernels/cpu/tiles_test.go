@@ -47,8 +47,8 @@ func mmGoTile4(a *mmArgs) {
 	a.w, a.dst = w, dst
 }
 
-// openTiles is a backend with kernels for tiles in Go.
-func openTiles(t testing.TB) *Backend {
+// openWith is a backend with other kernels of one format.
+func openWith(t testing.TB, format int, widths [4]func(*mmArgs)) *Backend {
 	t.Helper()
 	b, err := Open(Options{Threads: 3})
 	if err != nil {
@@ -56,11 +56,20 @@ func openTiles(t testing.TB) *Backend {
 	}
 	t.Cleanup(func() { _ = b.Device().Close() })
 	p, mm := *b.path, *b.path.mm
+	for _, f := range []int{fmtTile, fmtDots} {
+		mm.kernels[f] = [amxRows + 1][4]func(*mmArgs){}
+	}
 	for r := 1; r <= amxRows; r++ {
-		mm.kernels[fmtTile][r] = [4]func(*mmArgs){mmGoTile, nil, mmGoTile4}
+		mm.kernels[format][r] = widths
 	}
 	p.mm, b.path = &mm, &p
 	return b
+}
+
+// openTiles is a backend with kernels for tiles in Go.
+func openTiles(t testing.TB) *Backend {
+	t.Helper()
+	return openWith(t, fmtTile, [4]func(*mmArgs){mmGoTile, nil, mmGoTile4})
 }
 
 // No machine of ours has tiles: everything around their kernels is tested with
@@ -75,8 +84,9 @@ func TestTiles(t *testing.T) {
 
 // A row has the same bits among any others, and what is not finite stays in its
 // row or output and is not finite there.
-func TestTileRows(t *testing.T) {
-	b := openTiles(t)
+func TestTileRows(t *testing.T) { testRows(t, openTiles(t)) }
+
+func testRows(t *testing.T, b *Backend) {
 	ops, err := b.NewOps(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type weight struct {
 // panelStep is the bytes from one k, pair of k, or group of k, to the next in
 // a panel, and stepLen how many k that is.
 var (
-	panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4, fmtI8: lanes, fmtQ8: groupQ8, fmtQ4: groupQ4, fmtTile: tileBytes}
+	panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4, fmtI8: lanes, fmtQ8: groupQ8, fmtQ4: groupQ4, fmtTile: tileBytes, fmtDots: tileBytes}
 	stepLen   = [numFormats]int{fmtBF16: 2, fmtF16: 1, fmtF32: 1, fmtI8: 1, fmtQ8: groupLen, fmtQ4: groupLen}
 )
 

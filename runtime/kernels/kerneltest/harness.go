@@ -201,6 +201,24 @@ func (p *pair) act(shape tensor.Shape, v []float32) both {
 	return p.typed(p.dev.b.ActType(), shape, v)
 }
 
+// operand is the type that activations have in products with weights of d.
+func (p *pair) operand(d tensor.DType) tensor.DType {
+	if r, ok := p.dev.b.(kernels.Rounder); ok {
+		return r.OperandType(d)
+	}
+	return p.dev.b.ActType()
+}
+
+// factors are values that are such operands already.
+func (p *pair) factors(d tensor.DType, n int) []float32 {
+	p.t.Helper()
+	v, d := p.random(n, 1), p.operand(d)
+	if err := tensor.ToF32(v, encode(d, v), d); err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
 func (p *pair) f32(shape tensor.Shape, v []float32) both {
 	p.t.Helper()
 	return p.typed(tensor.F32, shape, v)

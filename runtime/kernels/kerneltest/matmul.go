@@ -28,7 +28,7 @@ type product struct {
 func (p *pair) product(d tensor.DType, m, n, k int) *product {
 	p.t.Helper()
 	c := &product{p: p, m: m, n: n, k: k}
-	wv, xv, bv := p.random(n*k, 1), p.random(m*k, 1), p.random(n, 3)
+	wv, xv, bv := p.random(n*k, 1), p.factors(d, m*k), p.random(n, 3)
 	c.init = p.random(m*n, 3)
 	c.w = p.pack(d, kernels.AsStored, n, k, wv)
 	c.x = p.act(tensor.Of(m, k), xv)

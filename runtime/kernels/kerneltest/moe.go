@@ -107,6 +107,7 @@ func route(t *testing.T, open Opener) {
 // mixture is an Experts operation's operands.
 type mixture struct {
 	p             *pair
+	d             tensor.DType // of the weights
 	t, e, k, h, n int // rows, experts, chosen, hidden, width of an expert
 	gateUp, down  weights
 	gv, dv        []float32 // of the stacks, as stored
@@ -132,13 +133,13 @@ func (p *pair) stack(d tensor.DType, count, rows, cols int, scale float64) (weig
 
 func (p *pair) mixture(d tensor.DType, t, e, k, h, n int, pick func(row int) []int32) *mixture {
 	p.t.Helper()
-	m := &mixture{p: p, t: t, e: e, k: k, h: h, n: n}
+	m := &mixture{p: p, d: d, t: t, e: e, k: k, h: h, n: n}
 	m.gateUp, m.gv = p.stack(d, e, 2*n, h, 1/math.Sqrt(float64(h)))
 	m.down, m.dv = p.stack(d, e, h, n, 1)
 	for r := range t {
 		m.ids = append(m.ids, pick(r)...)
 	}
-	m.xv, m.wv, m.init = p.random(t*h, 1), p.random(t*k, 1), p.random(t*h, 1)
+	m.xv, m.wv, m.init = p.factors(d, t*h), p.random(t*k, 1), p.random(t*h, 1)
 	m.x, m.w = p.act(tensor.Of(t, h), m.xv), p.f32(tensor.Of(t, k), m.wv)
 	copy(m.xv, p.ref.floats(m.x.ref)) // as rounded
 	if err := tensor.ToF32(m.init, encode(m.x.dev.DType, m.init), m.x.dev.DType); err != nil {
@@ -173,7 +174,7 @@ func (m *mixture) onDev(act kernels.Activation, lo, hi int) tensor.Tensor {
 // magnitudes that are multiplied and added.
 func (m *mixture) limits() []float64 {
 	f := (24 + 4*math.Sqrt(float64(m.h)) + 2*math.Sqrt(float64(m.n))) * epsilon
-	if d := m.p.dev.b.ActType(); d != tensor.F32 {
+	if d := m.p.operand(m.d); d != tensor.F32 {
 		f += 3 * ulp(d)
 	}
 	out := make([]float64, m.t*m.h)

@@ -12,7 +12,7 @@ var update = flag.Bool("update", false, "write the generated files")
 
 // The committed assembly is what this package writes.
 func TestGenerated(t *testing.T) {
-	files := map[string][]byte{"AMX.s": AMX(), "AMX.go": AMXTable()}
+	files := map[string][]byte{"AMX.s": AMX(), "AMX.go": AMXTable(), "AVX512BF16.s": Dots(), "AVX512BF16.go": DotsTable()}
 	for _, isa := range ISAs {
 		files[isa.Name+".s"], files[isa.Name+".go"] = MatMul(isa), Table(isa)
 	}

@@ -253,7 +253,7 @@ func kernelQ4(t *testing.T, c *call, prog *program, name string, rows, panels in
 
 // atnt makes GNU as's operands of the assembler's.
 func atnt(args string) string {
-	args = strings.NewReplacer("Y", "%ymm", "T", "%tmm", ")(", ",", "*1)", ",1)").Replace(args)
+	args = strings.NewReplacer("Y", "%ymm", "Z", "%zmm", "T", "%tmm", ")(", ",", "*1)", ",1)").Replace(args)
 	return regexp.MustCompile(`[(,][A-Z][A-Z0-9]*`).ReplaceAllStringFunc(args, func(s string) string {
 		return s[:1] + "%r" + strings.ToLower(strings.TrimPrefix(s[1:], "R"))
 	})
@@ -269,7 +269,7 @@ func TestBytes(t *testing.T) {
 	var want []string // byte codes, by instruction
 	var source strings.Builder
 	seen := map[string]bool{}
-	files := [][]byte{AMX()}
+	files := [][]byte{AMX(), Dots()}
 	for _, isa := range ISAs {
 		files = append(files, MatMul(isa))
 	}
@@ -282,7 +282,11 @@ func TestBytes(t *testing.T) {
 			seen[ins] = true
 			want = append(want, strings.NewReplacer("BYTE $0x", "", "; ", "").Replace(code))
 			op, args, _ := strings.Cut(ins, " ")
-			fmt.Fprintf(&source, "{vex} %s %s\n", strings.ToLower(op), atnt(args))
+			encoding := "vex"
+			if strings.Contains(args, "Z") {
+				encoding = "evex"
+			}
+			fmt.Fprintf(&source, "{%s} %s %s\n", encoding, strings.ToLower(op), atnt(args))
 		}
 	}
 	if len(want) < 30 {
@@ -296,7 +300,8 @@ func TestBytes(t *testing.T) {
 	}
 	var got []string
 	for line := range strings.Lines(string(list)) {
-		if before, _, ok := strings.Cut(line, "{vex}"); ok { // line, offset, bytes in words
+		if before, _, ok := strings.Cut(line, "vex} "); ok { // line, offset, bytes in words
+			before = strings.TrimRight(before, "{e")
 			got = append(got, strings.ToLower(strings.Join(strings.Fields(before)[2:], "")))
 		}
 	}

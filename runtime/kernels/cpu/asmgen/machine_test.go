@@ -147,7 +147,7 @@ func (m *machine) run(p *program) {
 			if map[string]bool{"JMP": true, "JEQ": m.zero, "JNE": !m.zero, "JLT": m.lt, "JGE": !m.lt}[op] {
 				pc = p.labels[args[0]] - 1
 			}
-		case op == "VZEROUPPER" || op == "PREFETCHT0":
+		case op == "VZEROUPPER" || op == "PREFETCHT1":
 		case strings.HasPrefix(op, "T") && op != "TESTQ" || op == "LDTILECFG":
 			m.tile(op, args)
 		case op[0] != 'V':

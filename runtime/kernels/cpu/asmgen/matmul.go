@@ -248,7 +248,7 @@ func (g *gen) pairs(n int) {
 	case n == 1:
 		g.op("ADDQ 96(AX), R14")
 	default:
-		g.op("ADDQ R10, R14")
+		g.op("ADDQ %s, R14", g.drift())
 	}
 }
 
@@ -267,7 +267,7 @@ func (g *gen) pair(off int) {
 
 // fetches tells whether the kernel asks for weights before it needs them: a
 // single row reads from enough places at once without, if it has panels.
-func (g *gen) fetches() bool { return g.rows > 1 || g.panels == 1 }
+func (g *gen) fetches() bool { return true }
 
 // prefetch touches what comes later in each panel's place: few panels at a
 // time are too few streams to draw all that the memory can give.
@@ -275,9 +275,22 @@ func (g *gen) prefetch() {
 	if g.panels > 1 {
 		g.op("LEAQ (BX)(R14*1), R15")
 	}
-	for p := range g.panels {
-		g.op("PREFETCHT0 %s", []string{"(BX)(R14*1)", "(R15)(R11*1)", "(R15)(R11*2)", "(R15)(R12*1)"}[p])
+	if g.panels > 4 { // of one row
+		g.op("LEAQ (R10)(R14*1), R13")
 	}
+	for p := range g.panels {
+		g.op("PREFETCHT1 %s", []string{
+			"(BX)(R14*1)", "(R15)(R11*1)", "(R15)(R11*2)", "(R15)(R12*1)", "(R13)", "(R13)(R11*1)", "(R13)(R11*2)", "(R13)(R12*1)",
+		}[p])
+	}
+}
+
+// drift is the register of what ahead changes by in a loop.
+func (g *gen) drift() string {
+	if g.panels > 4 {
+		return "DI"
+	}
+	return "R10"
 }
 
 func (g *gen) advance() {
@@ -332,8 +345,8 @@ func (g *gen) kernel(f, rows, log2p int) {
 		}
 	}
 	if g.fetches() {
-		g.op("MOVQ 96(AX), R10")
-		g.op("SHLQ $%d, R10", log2Pairs)
+		g.op("MOVQ 96(AX), %s", g.drift())
+		g.op("SHLQ $%d, %s", log2Pairs, g.drift())
 	}
 	g.op("SHRQ $1, CX")
 	g.op("SUBQ $%d, CX", pairsPerLoop)

@@ -51,7 +51,7 @@ func quantLog2P(rows int) int { return map[int]int{1: 2, 2: 1}[rows] }
 
 // fetches tells whether the kernel asks for weights before it needs them: four
 // panels are enough places in memory without.
-func (q *quant) fetches() bool { return q.panels < 4 }
+func (q *quant) fetches() bool { return true }
 
 func (q *quant) acc(row, vec int) string { return q.v(row*q.isa.vecs + vec) }
 
@@ -194,7 +194,7 @@ func (q *quant) kernel(log2p int) {
 	}
 	for p := range q.panels {
 		for at := 0; at < size && q.fetches(); at += 64 {
-			q.op("PREFETCHT0 %s(R14*1)", q.w(p, at))
+			q.op("PREFETCHT1 %s(R14*1)", q.w(p, at))
 		}
 		if q.q4() {
 			q.sumQ4(p)

@@ -31,6 +31,26 @@ func half(h uint16) float32 {
 // saturate keeps a sum within 16 bits.
 func saturate(v int32) int32 { return min(max(v, math.MinInt16), math.MaxInt16) }
 
+// flush makes 0 of what is below 2⁻¹²⁶.
+func flush(x float32) float32 {
+	if math.Abs(float64(x)) < 0x1p-126 {
+		return float32(math.Copysign(0, float64(x)))
+	}
+	return x
+}
+
+// tiny is a number by its bits, flushed.
+func tiny(bits uint32) float32 { return flush(math.Float32frombits(bits)) }
+
+// bfloat16 rounds a float32 to the nearest even.
+func bfloat16(bits uint32) int32 {
+	if x := math.Float32frombits(bits); x != x {
+		return int32(bits>>16 | 0x40)
+	}
+	bits = math.Float32bits(tiny(bits))
+	return int32((bits + 0x7fff + bits>>16&1) >> 16)
+}
+
 // vector executes a vector instruction. Operands are in the assembler's order:
 // the destination last, what may be memory first.
 func (m *machine) vector(op string, args []string) {
@@ -150,6 +170,20 @@ func (m *machine) vector(op string, args []string) {
 			}
 			putU32(out[:], i, uint32(v))
 		})
+	case "VDPBF16PS": // the odd k first, each a multiply-add
+		lanes(func(x, y []byte, i int) {
+			acc := f32(d, i)
+			for _, shift := range []int{0, 16} {
+				acc = flush(fma(tiny(u32(x, i)<<shift&^0xffff), tiny(u32(y, i)<<shift&^0xffff), acc))
+			}
+			putF32(out[:], i, acc)
+		})
+	case "VCVTNE2PS2BF16":
+		x, y := a(0), a(1)
+		for i := range n {
+			putI16(out[:], i, bfloat16(u32(x, i)))
+			putI16(out[:], n+i, bfloat16(u32(y, i)))
+		}
 	case "VMULPS":
 		lanes(func(x, y []byte, i int) { putF32(out[:], i, f32(x, i)*f32(y, i)) })
 	case "VADDPS":

@@ -1,0 +1,48 @@
+package asmgen
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The kernels for dot products of bfloat16, for every number of rows.
+func TestDots(t *testing.T) {
+	programs, data := parse(Dots())
+	rng := rand.New(rand.NewPCG(7, 9))
+	const groupBytes = 64 * groupPairs
+	for rows := 1; rows <= dots.MaxR; rows++ {
+		for log2p := 0; log2p <= dots.Log2P(rows); log2p++ {
+			for groups := 1; groups <= 2; groups++ {
+				c := newCall(data, rng)
+				c.rows, c.panels, c.k, c.add = rows, 1<<log2p, groups, groups%2 == 0
+				c.ldx, c.ldw, c.ldd = groups*actDots+64, groups*groupBytes+192, 64*c.panels+16
+				c.x, c.w = c.m.region(c.ldx*(rows-1)+groups*actDots), c.m.region(c.ldw*(c.panels-1)+groups*groupBytes)
+				x, w := c.m.mem[c.x:], c.m.mem[c.w:]
+				for _, b := range [][]byte{x[:c.ldx*(rows-1)+groups*actDots], w[:c.ldw*(c.panels-1)+groups*groupBytes]} {
+					for i := range b {
+						if b[i] = byte(rng.Uint32()); i%2 == 1 { // numbers of an ordinary size
+							b[i] = b[i]&0x83 | 0x3c
+						}
+					}
+				}
+				c.run(programs[dotsName(rows, log2p)])
+				for r := range rows {
+					for i := range 16 * c.panels {
+						p, n := i/16, i%16
+						var acc float32
+						if c.add {
+							acc = c.was(r, p, n)
+						}
+						for k := range groups * groupPairs {
+							v, weight := u32(x[r*c.ldx:], k), u32(w[p*c.ldw+64*k:], n)
+							acc = fma(math.Float32frombits(v&^0xffff), math.Float32frombits(weight&^0xffff), acc)
+							acc = fma(math.Float32frombits(v<<16), math.Float32frombits(weight<<16), acc)
+						}
+						c.check(t, dotsName(rows, log2p), r, p, n, acc)
+					}
+				}
+			}
+		}
+	}
+}

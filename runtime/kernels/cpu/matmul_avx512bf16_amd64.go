@@ -1,0 +1,131 @@
+// Written by asmgen; do not edit. go test ./runtime/kernels/cpu/asmgen -update
+
+//go:build !purego
+
+package cpu
+
+//go:noescape
+func mmDotsR1P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR1P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR1P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR1P8AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR2P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR2P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR2P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR3P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR3P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR3P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR4P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR4P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR4P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR5P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR5P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR6P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR6P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR7P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR7P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR8P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR8P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR9P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR9P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR10P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR10P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR11P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR11P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR12P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDotsR12P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func roundAVX512BF16(dst *byte, x *float32, groups int)
+
+func peakDPBF16PS512(n int)
+
+func mmAVX512BF16() *mmSet {
+	s := mmAVX512VNNI()
+	s.kernels[fmtDots][1][0] = mmDotsR1P1AVX512BF16
+	s.kernels[fmtDots][1][1] = mmDotsR1P2AVX512BF16
+	s.kernels[fmtDots][1][2] = mmDotsR1P4AVX512BF16
+	s.kernels[fmtDots][1][3] = mmDotsR1P8AVX512BF16
+	s.kernels[fmtDots][2][0] = mmDotsR2P1AVX512BF16
+	s.kernels[fmtDots][2][1] = mmDotsR2P2AVX512BF16
+	s.kernels[fmtDots][2][2] = mmDotsR2P4AVX512BF16
+	s.kernels[fmtDots][3][0] = mmDotsR3P1AVX512BF16
+	s.kernels[fmtDots][3][1] = mmDotsR3P2AVX512BF16
+	s.kernels[fmtDots][3][2] = mmDotsR3P4AVX512BF16
+	s.kernels[fmtDots][4][0] = mmDotsR4P1AVX512BF16
+	s.kernels[fmtDots][4][1] = mmDotsR4P2AVX512BF16
+	s.kernels[fmtDots][4][2] = mmDotsR4P4AVX512BF16
+	s.kernels[fmtDots][5][0] = mmDotsR5P1AVX512BF16
+	s.kernels[fmtDots][5][1] = mmDotsR5P2AVX512BF16
+	s.kernels[fmtDots][6][0] = mmDotsR6P1AVX512BF16
+	s.kernels[fmtDots][6][1] = mmDotsR6P2AVX512BF16
+	s.kernels[fmtDots][7][0] = mmDotsR7P1AVX512BF16
+	s.kernels[fmtDots][7][1] = mmDotsR7P2AVX512BF16
+	s.kernels[fmtDots][8][0] = mmDotsR8P1AVX512BF16
+	s.kernels[fmtDots][8][1] = mmDotsR8P2AVX512BF16
+	s.kernels[fmtDots][9][0] = mmDotsR9P1AVX512BF16
+	s.kernels[fmtDots][9][1] = mmDotsR9P2AVX512BF16
+	s.kernels[fmtDots][10][0] = mmDotsR10P1AVX512BF16
+	s.kernels[fmtDots][10][1] = mmDotsR10P2AVX512BF16
+	s.kernels[fmtDots][11][0] = mmDotsR11P1AVX512BF16
+	s.kernels[fmtDots][11][1] = mmDotsR11P2AVX512BF16
+	s.kernels[fmtDots][12][0] = mmDotsR12P1AVX512BF16
+	s.kernels[fmtDots][12][1] = mmDotsR12P2AVX512BF16
+	return s
+}
