@@ -108,7 +108,7 @@ func route(t *testing.T, open Opener) {
 type mixture struct {
 	p             *pair
 	d             tensor.DType // of the weights
-	t, e, k, h, n int // rows, experts, chosen, hidden, width of an expert
+	t, e, k, h, n int          // rows, experts, chosen, hidden, width of an expert
 	gateUp, down  weights
 	gv, dv        []float32 // of the stacks, as stored
 	x, w          both

@@ -237,17 +237,13 @@ func (g *gen) fma(row, panel int) {
 // pairs multiplies so many times two k.
 func (g *gen) pairs(n int) {
 	for i := range n {
-		if g.fetches() {
-			g.prefetch()
-		}
+		g.prefetch()
 		g.pair(8 * i)
 	}
 	g.moveX(8 * n)
-	switch {
-	case !g.fetches():
-	case n == 1:
+	if n == 1 {
 		g.op("ADDQ 96(AX), R14")
-	default:
+	} else {
 		g.op("ADDQ %s, R14", g.drift())
 	}
 }
@@ -258,19 +254,14 @@ func (g *gen) pair(off int) {
 	if formats[g.f] != "BF16" {
 		g.advance()
 	}
-	if formats[g.f] == "F32" && g.fetches() { // each k is a cache line of its own
+	if formats[g.f] == "F32" { // each k is a cache line of its own
 		g.prefetch()
 	}
 	g.one(off+4, true)
 	g.advance()
 }
 
-// fetches tells whether the kernel asks for weights before it needs them: a
-// single row reads from enough places at once without, if it has panels.
-func (g *gen) fetches() bool { return true }
-
-// prefetch touches what comes later in each panel's place: few panels at a
-// time are too few streams to draw all that the memory can give.
+// prefetch asks for what comes later in each panel's place, for the second cache.
 func (g *gen) prefetch() {
 	if g.panels > 1 {
 		g.op("LEAQ (BX)(R14*1), R15")
@@ -344,10 +335,8 @@ func (g *gen) kernel(f, rows, log2p int) {
 			g.op("VPXORD %s, %s, %s", g.v(i), g.v(i), g.v(i))
 		}
 	}
-	if g.fetches() {
-		g.op("MOVQ 96(AX), %s", g.drift())
-		g.op("SHLQ $%d, %s", log2Pairs, g.drift())
-	}
+	g.op("MOVQ 96(AX), %s", g.drift())
+	g.op("SHLQ $%d, %s", log2Pairs, g.drift())
 	g.op("SHRQ $1, CX")
 	g.op("SUBQ $%d, CX", pairsPerLoop)
 	g.op("JLT rest")

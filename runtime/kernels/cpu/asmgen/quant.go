@@ -49,10 +49,6 @@ type quant struct {
 // quantLog2P is the most panels (as a power of two) for so many rows.
 func quantLog2P(rows int) int { return map[int]int{1: 2, 2: 1}[rows] }
 
-// fetches tells whether the kernel asks for weights before it needs them: four
-// panels are enough places in memory without.
-func (q *quant) fetches() bool { return true }
-
 func (q *quant) acc(row, vec int) string { return q.v(row*q.isa.vecs + vec) }
 
 func (q *quant) out(row, panel, vec int) string {
@@ -193,7 +189,7 @@ func (q *quant) kernel(log2p int) {
 		size, act = groupQ4, actQ4
 	}
 	for p := range q.panels {
-		for at := 0; at < size && q.fetches(); at += 64 {
+		for at := 0; at < size; at += 64 {
 			q.op("PREFETCHT1 %s(R14*1)", q.w(p, at))
 		}
 		if q.q4() {
@@ -204,9 +200,7 @@ func (q *quant) kernel(log2p int) {
 			q.scaleQ8(p)
 		}
 	}
-	if q.fetches() {
-		q.op("ADDQ 96(AX), R14")
-	}
+	q.op("ADDQ 96(AX), R14")
 	for _, base := range panelBases[:q.panels] {
 		q.op("ADDQ $%d, %s", size, base)
 	}
