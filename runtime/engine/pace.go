@@ -7,22 +7,29 @@ import (
 )
 
 // pace sizes the prompt chunks of steps in which other sequences decode, so
-// that none of them waits much longer than target for its next token. It
-// learns from the steps so far, and reads no clock itself.
+// that none of them waits much longer than target for its next token, nor slack
+// times as long as without prompts. It learns from the steps so far, and reads
+// no clock itself.
 type pace struct {
-	target time.Duration // of one step; ≤ 0: chunks are not cut
-	step   float64       // seconds of a step without prompt rows
-	row    float64       // seconds that one prompt row adds
+	target  time.Duration // of one step; ≤ 0: chunks are not cut
+	step    float64       // seconds of a step without prompt rows; 0: not known
+	decoded int           // rows of that step
+	row     float64       // seconds that one row more adds
 }
 
-// firstChunk is the prompt rows of a step when nothing is known of the speed.
-const firstChunk = 4 * kernels.BlockSize
+const (
+	// slack leaves a prompt half of a step's time, and sequences half of their
+	// speed.
+	slack = 2
+	// firstChunk is the prompt rows of a step when nothing is known of the speed.
+	firstChunk = 4 * kernels.BlockSize
+)
 
 // observe learns from a step that took d.
-func (p *pace) observe(promptRows int, d time.Duration) {
+func (p *pace) observe(promptRows, decoded int, d time.Duration) {
 	s := d.Seconds()
 	if promptRows == 0 {
-		p.step = learn(p.step, s)
+		p.step, p.decoded = learn(p.step, s), decoded
 		return
 	}
 	// An estimate of the decoding part may be higher than the whole: then it is
@@ -41,16 +48,21 @@ func learn(old, seen float64) float64 {
 	return max(seen, (old+seen)/2)
 }
 
-// rows is how many prompt rows a step with decoding sequences may have; 0: any
+// rows is how many prompt rows a step may have in which so many decode; 0: any
 // number. It is at least a block, since prompts must get on too.
-func (p *pace) rows() int {
+func (p *pace) rows(decoding int) int {
 	switch {
 	case p.target <= 0:
 		return 0
 	case p.row == 0:
 		return firstChunk
 	}
-	n := (p.target.Seconds() - p.step) / p.row
+	most, usual := p.target.Seconds(), p.step
+	if usual > 0 {
+		usual += p.row * float64(max(decoding-p.decoded, 0))
+		most = min(most, slack*usual)
+	}
+	n := (most - usual) / p.row
 	if n > 1<<20 {
 		return 0
 	}

@@ -25,11 +25,12 @@ func TestPaceHoldsTheGap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pace{target: target}
 			for range 5 {
-				p.observe(0, m.time(0, 0))
+				p.observe(0, 1, m.time(0, 0))
 			}
 			late, steps := 0, 0
+			most := min(target.Seconds(), slack*m.step)
 			for read := 0; read < 8000; steps++ {
-				rows := min(p.rows(), 512, 8000-read)
+				rows := min(p.rows(1), 512, 8000-read)
 				if rows == 0 {
 					rows = min(512, 8000-read)
 				}
@@ -37,17 +38,17 @@ func TestPaceHoldsTheGap(t *testing.T) {
 					t.Fatalf("a chunk of %d rows", rows)
 				}
 				d := m.time(rows, read)
-				if d > target*115/100 && rows > kernels.BlockSize {
+				if d.Seconds() > 1.15*most && rows > kernels.BlockSize {
 					late++
 				}
-				p.observe(rows, d)
+				p.observe(rows, 1, d)
 				read += rows
 			}
 			if late > 1 { // the first may be, when nothing was known
-				t.Errorf("%d of %d steps took longer than %v", late, steps, target)
+				t.Errorf("%d of %d steps took longer than %v s", late, steps, most)
 			}
-			if most := int(8000*(m.row+8000*m.perContext)/(target.Seconds()-m.step)*1.5) + 20; steps > most {
-				t.Errorf("%d steps for what needs about %d", steps, most)
+			if n := int(8000*(m.row+8000*m.perContext)/(most-m.step)*1.5) + 20; steps > n {
+				t.Errorf("%d steps for what needs about %d", steps, n)
 			}
 		})
 	}
@@ -55,23 +56,23 @@ func TestPaceHoldsTheGap(t *testing.T) {
 
 func TestPaceAlwaysGetsOn(t *testing.T) {
 	p := pace{target: 150 * time.Millisecond}
-	if p.rows() != firstChunk {
-		t.Errorf("%d rows at first", p.rows())
+	if p.rows(1) != firstChunk {
+		t.Errorf("%d rows at first", p.rows(1))
 	}
-	p.observe(0, time.Second) // decoding alone takes longer than the target
-	p.observe(64, 3*time.Second)
-	if p.rows() != kernels.BlockSize {
-		t.Errorf("%d rows on a slow machine", p.rows())
+	p.observe(0, 1, time.Second) // decoding alone takes longer than the target
+	p.observe(64, 1, 3*time.Second)
+	if p.rows(1) != kernels.BlockSize {
+		t.Errorf("%d rows on a slow machine", p.rows(1))
 	}
 	for range 30 {
-		p.observe(0, 10*time.Millisecond)
-		p.observe(16, 12*time.Millisecond)
+		p.observe(0, 1, 40*time.Millisecond)
+		p.observe(16, 1, 42*time.Millisecond)
 	}
-	if p.rows() < 512 {
-		t.Errorf("%d rows once it is fast again", p.rows())
+	if p.rows(1) < 64 {
+		t.Errorf("%d rows once it is fast again", p.rows(1))
 	}
 	p.target = 0
-	if p.rows() != 0 {
+	if p.rows(1) != 0 {
 		t.Error("cut without a target")
 	}
 }
@@ -82,21 +83,35 @@ func TestPaceAfterPause(t *testing.T) {
 	p := pace{target: 150 * time.Millisecond}
 	m := clockwork{step: 0.030, row: 0.0012}
 	for range 5 {
-		p.observe(0, m.time(0, 0))
-		p.observe(64, m.time(64, 0))
+		p.observe(0, 1, m.time(0, 0))
+		p.observe(64, 1, m.time(64, 0))
 	}
-	p.observe(0, time.Minute)
+	p.observe(0, 1, time.Minute)
 	late, steps := 0, 0
 	for read := 0; read < 3000; steps++ {
-		rows := min(p.rows(), 3000-read)
+		rows := min(p.rows(1), 3000-read)
 		d := m.time(rows, read)
 		if d > 2*p.target {
 			late++
 		}
-		p.observe(rows, d)
+		p.observe(rows, 1, d)
 		read += rows
 	}
-	if steps > 60 || late > 1 {
+	if steps > 100 || late > 1 {
 		t.Errorf("%d steps, %d of them much too long", steps, late)
+	}
+}
+
+// With more sequences than in the last step without a prompt a step takes longer:
+// a prompt has its part of that too.
+func TestPaceWithMoreSequences(t *testing.T) {
+	p := pace{target: 150 * time.Millisecond}
+	for range 5 {
+		p.observe(0, 1, 9*time.Millisecond)
+		p.observe(64, 1, 73*time.Millisecond)
+	}
+	few, many := p.rows(1), p.rows(31)
+	if few != kernels.BlockSize || many < 2*kernels.BlockSize {
+		t.Errorf("%d rows beside one sequence, %d beside 31", few, many)
 	}
 }

@@ -142,7 +142,7 @@ func randomRun(t *testing.T, seed uint64) {
 			head = s.running[0]
 		}
 		chunk := max(0, rng.IntN(50)-10)
-		s.LimitChunk(chunk)
+		s.LimitChunk(func(int) int { return chunk })
 		decoding := map[*Sequence]bool{}
 		for _, q := range s.running {
 			decoding[q] = q.decoding()

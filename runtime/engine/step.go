@@ -115,8 +115,10 @@ func (s *Scheduler) Next() *Step {
 			s.guess(q, guesses, &tokens, &logits)
 		}
 	}
-	if s.chunk > 0 && len(st.Rows) > 0 {
-		tokens = min(tokens, s.chunk)
+	if s.chunk != nil && len(st.Rows) > 0 {
+		if n := s.chunk(len(st.Rows)); n > 0 {
+			tokens = min(tokens, n)
+		}
 	}
 	for _, q := range s.running {
 		if !q.decoding() && !q.inStep {

@@ -48,4 +48,7 @@ for model in ${MODELS:-135m 1b}; do
 done
 python3 table.py "$results" | tee "$results/table.md"
 # What the garbage collector stops.
-(cd ../.. && GOTOOLCHAIN=go1.27.3 CGO_ENABLED=0 go test -vet=off -tags nomsgpack -run '^$' -bench GarbageCollection -benchtime 2000x ./runtime/engine)
+trace=$results/gc.trace
+(cd ../.. && export GOTOOLCHAIN=go1.27.3 CGO_ENABLED=0
+  go test -vet=off -tags nomsgpack -run '^$' -bench GarbageCollection -benchtime 2000x -trace "$trace" -o "$results/engine.test" ./runtime/engine
+  go tool trace -d=parsed "$trace" | python3 scripts/bench/gcstops.py) | tee "$results/gc.txt"
