@@ -79,7 +79,7 @@ func openDevices(f *computeFlags, log zerolog.Logger) (_ *devices, err error) {
 	}
 	// More threads than processors would only wait for each other.
 	threads := min(f.threads, cpu.Processors())
-	d.cpu, err = cpu.Open(cpu.Options{Threads: threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]], BesideGPUs: d.gpus != nil})
+	d.cpu, err = cpu.Open(cpu.Options{Threads: threads, Precision: precision, KV: f.cpuKV(), MemoryLimit: limits[known[0]], BesideGPUs: len(known) > 1})
 	if err != nil {
 		return nil, err
 	}

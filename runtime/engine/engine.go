@@ -133,7 +133,6 @@ func prepare(c Config) (*Engine, error) {
 		c: c, vocab: c.Runner.model.VocabSize, sched: sched, tasks: make(map[*task]struct{}),
 		idle: make(chan struct{}), wake: make(chan struct{}, 1), done: make(chan struct{}), pace: pace{target: c.MaxGap}, spec: newSpeculator(c.NoSpeculation),
 	}
-	sched.LimitChunk(e.pace.rows)
 	for _, id := range c.StopIDs {
 		if id < 0 || int(id) >= e.vocab {
 			return nil, fmt.Errorf("stop id %d is not in the model's vocabulary of %d", id, e.vocab)
@@ -308,6 +307,7 @@ func (e *Engine) next() *Step {
 	for _, q := range e.sched.Expire(now) {
 		e.finish(q.task, FinishNone, ErrDeadline, now)
 	}
+	e.sched.LimitChunk(e.pace.rows())
 	e.spec.draft(e.sched)
 	st := e.sched.Next()
 	if st == nil {

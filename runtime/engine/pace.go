@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 
 	"infer/runtime/kernels"
@@ -11,31 +12,39 @@ import (
 // times as long as without prompts. It learns from the steps so far, and reads
 // no clock itself.
 type pace struct {
-	target  time.Duration // of one step; ≤ 0: chunks are not cut
-	step    float64       // seconds of a step without prompt rows; 0: not known
-	decoded int           // rows of that step
-	row     float64       // seconds that one row more adds
+	target time.Duration // of one step; ≤ 0: chunks are not cut
+	step   float64       // seconds of a step without prompt rows; 0: not known
+	mixed  int           // steps since then in which prompts were read and sequences decoded
+	row    float64       // seconds that one prompt row adds
 }
 
 const (
 	// slack leaves a prompt half of a step's time, and sequences half of their
 	// speed.
 	slack = 2
+	// maxMixed steps after it was measured, a step without prompt rows is due:
+	// more sequences may decode by then, or have longer contexts.
+	maxMixed = 24
 	// firstChunk is the prompt rows of a step when nothing is known of the speed.
 	firstChunk = 4 * kernels.BlockSize
+	// noLimit is for as many prompt rows as fit.
+	noLimit = math.MaxInt
 )
 
-// observe learns from a step that took d.
+// observe learns from a step that took d, of so many rows of prompts and of
+// sequences that decode.
 func (p *pace) observe(promptRows, decoded int, d time.Duration) {
 	s := d.Seconds()
 	if promptRows == 0 {
-		p.step, p.decoded = learn(p.step, s), decoded
+		p.step, p.mixed = learn(p.step, s), 0
 		return
 	}
-	// An estimate of the decoding part may be higher than the whole: then it is
-	// wrong, after a step in which the process was stopped by far. While prompts
-	// are read there is no step without them to learn from.
-	p.step = min(p.step, s)
+	if decoded > 0 {
+		// An estimate of the decoding part may be higher than the whole: then it
+		// is wrong, after a step in which the process was stopped by far.
+		p.step = min(p.step, s)
+		p.mixed++
+	}
 	row := (s - min(p.step, s*7/8)) / float64(promptRows)
 	if promptRows >= kernels.BlockSize || row < p.row {
 		p.row = learn(p.row, row)
@@ -48,23 +57,25 @@ func learn(old, seen float64) float64 {
 	return max(seen, (old+seen)/2)
 }
 
-// rows is how many prompt rows a step may have in which so many decode; 0: any
-// number. It is at least a block, since prompts must get on too.
-func (p *pace) rows(decoding int) int {
+// rows is how many prompt rows the next step with decoding sequences may have.
+// It is at least a block, since prompts must get on too, but for the steps that
+// are to be measured.
+func (p *pace) rows() int {
 	switch {
 	case p.target <= 0:
+		return noLimit
+	case p.mixed >= maxMixed:
 		return 0
 	case p.row == 0:
 		return firstChunk
 	}
-	most, usual := p.target.Seconds(), p.step
-	if usual > 0 {
-		usual += p.row * float64(max(decoding-p.decoded, 0))
-		most = min(most, slack*usual)
+	most := p.target.Seconds()
+	if p.step > 0 {
+		most = min(most, slack*p.step)
 	}
-	n := (most - usual) / p.row
+	n := (most - p.step) / p.row
 	if n > 1<<20 {
-		return 0
+		return noLimit
 	}
 	return max(int(n)/kernels.BlockSize, 1) * kernels.BlockSize
 }

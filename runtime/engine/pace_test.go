@@ -30,10 +30,7 @@ func TestPaceHoldsTheGap(t *testing.T) {
 			late, steps := 0, 0
 			most := min(target.Seconds(), slack*m.step)
 			for read := 0; read < 8000; steps++ {
-				rows := min(p.rows(1), 512, 8000-read)
-				if rows == 0 {
-					rows = min(512, 8000-read)
-				}
+				rows := min(p.rows(), 512, 8000-read)
 				if rows%kernels.BlockSize != 0 && read+rows != 8000 {
 					t.Fatalf("a chunk of %d rows", rows)
 				}
@@ -47,7 +44,7 @@ func TestPaceHoldsTheGap(t *testing.T) {
 			if late > 1 { // the first may be, when nothing was known
 				t.Errorf("%d of %d steps took longer than %v s", late, steps, most)
 			}
-			if n := int(8000*(m.row+8000*m.perContext)/(most-m.step)*1.5) + 20; steps > n {
+			if n := int(8000*(m.row+8000*m.perContext)/(most-m.step)*1.5)*(maxMixed+1)/maxMixed + 20; steps > n {
 				t.Errorf("%d steps for what needs about %d", steps, n)
 			}
 		})
@@ -56,23 +53,23 @@ func TestPaceHoldsTheGap(t *testing.T) {
 
 func TestPaceAlwaysGetsOn(t *testing.T) {
 	p := pace{target: 150 * time.Millisecond}
-	if p.rows(1) != firstChunk {
-		t.Errorf("%d rows at first", p.rows(1))
+	if p.rows() != firstChunk {
+		t.Errorf("%d rows at first", p.rows())
 	}
 	p.observe(0, 1, time.Second) // decoding alone takes longer than the target
 	p.observe(64, 1, 3*time.Second)
-	if p.rows(1) != kernels.BlockSize {
-		t.Errorf("%d rows on a slow machine", p.rows(1))
+	if p.rows() != kernels.BlockSize {
+		t.Errorf("%d rows on a slow machine", p.rows())
 	}
 	for range 30 {
 		p.observe(0, 1, 40*time.Millisecond)
 		p.observe(16, 1, 42*time.Millisecond)
 	}
-	if p.rows(1) < 64 {
-		t.Errorf("%d rows once it is fast again", p.rows(1))
+	if p.rows() < 64 {
+		t.Errorf("%d rows once it is fast again", p.rows())
 	}
 	p.target = 0
-	if p.rows(1) != 0 {
+	if p.rows() != noLimit {
 		t.Error("cut without a target")
 	}
 }
@@ -89,7 +86,7 @@ func TestPaceAfterPause(t *testing.T) {
 	p.observe(0, 1, time.Minute)
 	late, steps := 0, 0
 	for read := 0; read < 3000; steps++ {
-		rows := min(p.rows(1), 3000-read)
+		rows := min(p.rows(), 3000-read)
 		d := m.time(rows, read)
 		if d > 2*p.target {
 			late++
@@ -102,16 +99,31 @@ func TestPaceAfterPause(t *testing.T) {
 	}
 }
 
-// With more sequences than in the last step without a prompt a step takes longer:
-// a prompt has its part of that too.
-func TestPaceWithMoreSequences(t *testing.T) {
+// When more sequences decode than at first, or with longer contexts, a step is
+// measured without prompts now and then, and prompts get their half of it.
+func TestPaceFollowsDecoding(t *testing.T) {
+	const row = 0.001
 	p := pace{target: 150 * time.Millisecond}
-	for range 5 {
-		p.observe(0, 1, 9*time.Millisecond)
-		p.observe(64, 1, 73*time.Millisecond)
+	p.observe(0, 1, 9*time.Millisecond)
+	var read, alone, late int
+	const steps = 400
+	for range steps {
+		n := p.rows()
+		d := 0.035 + row*float64(n)
+		if d > 0.035*slack*1.15 {
+			late++
+		}
+		p.observe(n, 31, time.Duration(d*float64(time.Second)))
+		read += n
+		if n == 0 {
+			alone++
+		}
 	}
-	few, many := p.rows(1), p.rows(31)
-	if few != kernels.BlockSize || many < 2*kernels.BlockSize {
-		t.Errorf("%d rows beside one sequence, %d beside 31", few, many)
+	if least := steps * 25; read < least || alone > steps/maxMixed+1 || late > 1 {
+		t.Errorf("%d steps: %d rows read, want %d; %d of them without; %d too long", steps, read, least, alone, late)
+	}
+	p.observe(100, 0, time.Millisecond) // nothing decodes in it
+	if p.step < 0.034 {
+		t.Errorf("a step without prompts takes %g s now", p.step)
 	}
 }

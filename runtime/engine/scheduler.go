@@ -55,11 +55,11 @@ type Scheduler struct {
 	running []*Sequence // in order
 	resumed int         // of waiting, those that were running before
 	arrived uint64
-	dated   int                    // live sequences with a deadline
-	chunk   func(decoding int) int // see LimitChunk
-	step    *Step                  // being made
-	open    []*Step                // between Next and Apply, the oldest first
-	spare   []*Step                // for reuse
+	dated   int     // live sequences with a deadline
+	chunk   int     // prompt rows of a step in which sequences decode, at most
+	step    *Step   // being made
+	open    []*Step // between Next and Apply, the oldest first
+	spare   []*Step // for reuse
 	expired []*Sequence
 	count   Counters
 }
@@ -75,15 +75,15 @@ func NewScheduler(l Limits) (*Scheduler, error) {
 		return nil, fmt.Errorf("scheduler: a step of %d logit rows cannot serve %d sequences", l.MaxLogits, l.MaxSeqs)
 	}
 	l.MaxContext = min(l.MaxContext, l.Blocks*kernels.BlockSize)
-	return &Scheduler{lim: l, blocks: kvcache.NewBlockManager(l.Blocks)}, nil
+	return &Scheduler{lim: l, blocks: kvcache.NewBlockManager(l.Blocks), chunk: noLimit}, nil
 }
 
 // Limits in force: MaxContext is cut to what the blocks hold.
 func (s *Scheduler) Limits() Limits { return s.lim }
 
-// LimitChunk sets what says how many rows of prompts a step may have in which
-// so many sequences decode, at least one; 0: as many as fit.
-func (s *Scheduler) LimitChunk(rows func(decoding int) int) { s.chunk = rows }
+// LimitChunk sets how many rows of prompts the next steps may have when
+// sequences decode in them.
+func (s *Scheduler) LimitChunk(rows int) { s.chunk = rows }
 
 // Counters so far.
 func (s *Scheduler) Counters() Counters { return s.count }

@@ -115,10 +115,8 @@ func (s *Scheduler) Next() *Step {
 			s.guess(q, guesses, &tokens, &logits)
 		}
 	}
-	if s.chunk != nil && len(st.Rows) > 0 {
-		if n := s.chunk(len(st.Rows)); n > 0 {
-			tokens = min(tokens, n)
-		}
+	if len(st.Rows) > 0 {
+		tokens = min(tokens, s.chunk)
 	}
 	for _, q := range s.running {
 		if !q.decoding() && !q.inStep {

@@ -10,6 +10,8 @@ trap '[[ -z $busy ]] || kill "$busy" 2>/dev/null || true' EXIT
 cd "$(dirname "$0")"
 export INFER_BENCH=${INFER_BENCH:-${XDG_CACHE_HOME:-$HOME/.cache}/infer-bench}
 results=${OUT:-$INFER_BENCH/results/$(date +%Y%m%d-%H%M%S)}
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
 models=$INFER_BENCH/models
 infer=${INFER:-../../bin/infer}
 declare -A gguf=([bf16]=bf16 [q8]=q8_0 [q4]=q4_0)

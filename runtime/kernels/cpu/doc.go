@@ -2,7 +2,7 @@
 // threads, and the operations of kernels.Ops with vector code.
 //
 //	Ops.MatMul ─► task ─► pool: items (panels of 16 outputs) by worker ─► kernel
-//	                                                     path: amx │ avx512 │ avx2 │ purego
+//	                                                     path: amx │ avx512bf16 │ avx512 │ avx2 │ purego
 //
 // A weight lies in panels of 16 outputs, k after k (mmArgs), the K and V of a
 // page likewise (page.go): so matrix products and attention share one set of
@@ -12,7 +12,7 @@
 // any chunk, and for any number of threads.
 //
 // The path is the best by feature bits whose products are those of the Go code
-// (check); INFER_CPU=amx|avx512vnni|avx512|avxvnni|avx2|purego
+// (check); INFER_CPU=amx|avx512bf16|avx512vnni|avx512|avxvnni|avx2|purego
 // forces one. A build with the tag purego, or for another processor, has the
 // Go code only.
 //

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/kerneltest"
+	"infer/runtime/tensor"
 )
 
 // mmGoDots is what the kernels for dot products of bfloat16 do, in Go. A product
@@ -61,6 +63,9 @@ func TestDotRows(t *testing.T) {
 // all processors give the same.
 func TestDotsAreThoseOfTheManual(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
+	if !slices.ContainsFunc(paths(), func(p path) bool { return p.rounds() }) {
+		t.Skip("not testable here: this processor has no dot products of bfloat16")
+	}
 	for _, p := range paths() {
 		for rows, widths := range p.mm.kernels[fmtDots] {
 			for log2p, kernel := range widths {
@@ -136,5 +141,26 @@ func TestRound(t *testing.T) {
 				t.Fatalf("%s: %v gives %x, want %x", p.name, x, got, want)
 			}
 		}
+	}
+}
+
+// Activations are not rounded beside GPUs, which don't, and with Precision F32.
+func TestWhenActivationsAreRounded(t *testing.T) {
+	for _, o := range []Options{{BesideGPUs: true}, {Precision: F32}, {}} {
+		b, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := tensor.F32
+		if o == (Options{}) && b.path.rounds() {
+			want = tensor.BF16
+		}
+		if got := b.OperandType(tensor.BF16); got != want {
+			t.Errorf("%+v: %v, want %v", o, got, want)
+		}
+		if got := b.OperandType(tensor.F16); got != tensor.F32 {
+			t.Errorf("%+v: F16 weights with %v", o, got)
+		}
+		_ = b.Device().Close()
 	}
 }

@@ -19,7 +19,7 @@ type path struct {
 	quant    *quantSet
 	pack     *packSet
 	units    *units
-	exact    *path // for Precision F32; nil: this one
+	exact    *path // for Precision F32, and beside GPUs; nil: this one
 }
 
 // purego is there on every machine.

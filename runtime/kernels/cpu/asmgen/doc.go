@@ -7,7 +7,8 @@
 // A kernel multiplies Rows rows of float32 activations by Panels panels of 16
 // outputs. Each output is one chain of fused multiply-adds over k, ascending,
 // in every shape and for every ISA, so all of them give the same bits. With
-// weights of integers the chain is over groups of 32 k. What the kernels have
+// weights of integers the chain is over groups of 32 k; those for activations of
+// bfloat16 (dots.go, amx.go) have an order of their own. What the kernels have
 // in memory is described at mmArgs and in quant.go in package cpu.
 //
 // Nothing imports it: its own tests compare, or with -update write, the files

@@ -27,6 +27,7 @@ func TestDots(t *testing.T) {
 					}
 				}
 				c.run(programs[dotsName(rows, log2p)])
+				c.fetches(t, dotsName(rows, log2p))
 				for r := range rows {
 					for i := range 16 * c.panels {
 						p, n := i/16, i%16
@@ -43,6 +44,28 @@ func TestDots(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Activations are rounded in their order.
+func TestDotsRound(t *testing.T) {
+	programs, data := parse(Dots())
+	c := newCall(data, rand.New(rand.NewPCG(2, 2)))
+	const groups = 3
+	x, dst := c.m.region(groups*32*4), c.m.region(groups*actDots)
+	for i := range groups * 32 {
+		putF32(c.m.mem[x:], i, float32(c.rng.NormFloat64()))
+	}
+	putU32(c.m.mem[x:], 5, 0x7fffffff) // a NaN
+	putU32(c.m.mem[x:], 6, 0x00000001)
+	putU32(c.m.mem[x:], 7, 0x3f808000) // between two
+	c.m.gpr["dst+0(FP)"], c.m.gpr["x+8(FP)"], c.m.gpr["groups+16(FP)"] = dst, x, groups
+	c.m.run(programs["round"+dots.Name])
+	for i := range groups * 32 {
+		want := uint16(bfloat16(u32(c.m.mem[x:], i)))
+		if got := uint16(i16(c.m.mem[dst:], i)); got != want {
+			t.Errorf("%g becomes %#x, want %#x", f32(c.m.mem[x:], i), got, want)
 		}
 	}
 }

@@ -35,6 +35,19 @@ func newCall(data map[string][]byte, rng *rand.Rand) *call {
 	return c
 }
 
+// ahead is where kernels are to fetch.
+const ahead = 1 << 20
+
+// fetches compares what was fetched first in each panel's place.
+func (c *call) fetches(t *testing.T, name string) {
+	t.Helper()
+	for p := range c.panels {
+		if at := c.w + uint64(p*c.ldw) + ahead; !slices.Contains(c.m.fetched, at) {
+			t.Fatalf("%s: nothing is fetched ahead of panel %d", name, p)
+		}
+	}
+}
+
 // run calls the kernel; its result is in c.dst.
 func (c *call) run(p *program) {
 	m := c.m
@@ -50,7 +63,7 @@ func (c *call) run(p *program) {
 	}
 	arg := m.region(104)
 	for i, v := range []uint64{
-		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), 0, c.unit, uint64(c.rows), 1 << 20,
+		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), ahead, c.unit, uint64(c.rows), 1 << 20,
 	} {
 		binary.LittleEndian.PutUint64(m.mem[arg+uint64(8*i):], v)
 	}
@@ -143,6 +156,9 @@ func floatKernel(t *testing.T, c *call, programs map[string]*program, name, form
 		}
 	}
 	c.run(programs[name])
+	if k > 1 { // an odd last k fetches nothing
+		c.fetches(t, name)
+	}
 	for r := range rows {
 		for p := range panels {
 			for n := range 16 {
@@ -179,6 +195,7 @@ func kernelQ8(t *testing.T, c *call, prog *program, name string, rows, panels in
 		}
 	}
 	c.run(prog)
+	c.fetches(t, name)
 	for r := range rows {
 		for i := range 16 * panels {
 			p, n := i/16, i%16
@@ -227,6 +244,7 @@ func kernelQ4(t *testing.T, c *call, prog *program, name string, rows, panels in
 		putF32(unit[n/16*c.ldw:], n%16, c.rng.Float32())
 	}
 	c.run(prog)
+	c.fetches(t, name)
 	for r := range rows {
 		for i := range 16 * panels {
 			p, n := i/16, i%16

@@ -21,6 +21,7 @@ type machine struct {
 	vec      [32][64]byte
 	tiles    tiles
 	zero, lt bool
+	fetched  []uint64
 }
 
 // program is the instructions of one function, and where its labels are.
@@ -147,7 +148,9 @@ func (m *machine) run(p *program) {
 			if map[string]bool{"JMP": true, "JEQ": m.zero, "JNE": !m.zero, "JLT": m.lt, "JGE": !m.lt}[op] {
 				pc = p.labels[args[0]] - 1
 			}
-		case op == "VZEROUPPER" || op == "PREFETCHT1":
+		case op == "VZEROUPPER":
+		case op == "PREFETCHT1":
+			m.fetched = append(m.fetched, m.address(args[0]))
 		case strings.HasPrefix(op, "T") && op != "TESTQ" || op == "LDTILECFG":
 			m.tile(op, args)
 		case op[0] != 'V':
