@@ -19,12 +19,12 @@ type pace struct {
 }
 
 const (
-	// slack leaves a prompt half of a step's time, and sequences half of their
-	// speed.
-	slack = 2
+	// slack leaves a prompt more than half of a step's time, and sequences two
+	// fifths of their speed.
+	slack = 2.5
 	// maxMixed steps after it was measured, a step without prompt rows is due:
 	// more sequences may decode by then, or have longer contexts.
-	maxMixed = 24
+	maxMixed = 16
 	// firstChunk is the prompt rows of a step when nothing is known of the speed.
 	firstChunk = 4 * kernels.BlockSize
 	// noLimit is for as many prompt rows as fit.
@@ -36,7 +36,10 @@ const (
 func (p *pace) observe(promptRows, decoded int, d time.Duration) {
 	s := d.Seconds()
 	if promptRows == 0 {
-		p.step, p.mixed = learn(p.step, s), 0
+		if p.step == 0 {
+			p.step = s
+		}
+		p.step, p.mixed = min(s, (p.step+s)/2), 0 // the other way round: slack is of it
 		return
 	}
 	if decoded > 0 {

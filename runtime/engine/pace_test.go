@@ -119,7 +119,7 @@ func TestPaceFollowsDecoding(t *testing.T) {
 			alone++
 		}
 	}
-	if least := steps * 25; read < least || alone > steps/maxMixed+1 || late > 1 {
+	if least := steps * 35; read < least || alone > steps/maxMixed+1 || late > 1 {
 		t.Errorf("%d steps: %d rows read, want %d; %d of them without; %d too long", steps, read, least, alone, late)
 	}
 	p.observe(100, 0, time.Millisecond) // nothing decodes in it
