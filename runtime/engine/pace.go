@@ -39,7 +39,8 @@ func (p *pace) observe(promptRows, decoded int, d time.Duration) {
 		if p.step == 0 {
 			p.step = s
 		}
-		p.step, p.mixed = min(s, (p.step+s)/2), 0 // the other way round: slack is of it
+		// What is faster at once: a step thought too long makes gaps too long.
+		p.step, p.mixed = min(s, (p.step+s)/2), 0
 		return
 	}
 	if decoded > 0 {

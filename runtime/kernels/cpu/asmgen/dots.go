@@ -75,18 +75,7 @@ func (g *gen) dotsKernel(rows, log2p int) {
 	}
 	g.op("MOVQ 48(AX), CX")
 	g.op("MOVQ 72(AX), R14")
-	if rows > 3 {
-		g.op("LEAQ (R9)(R9*2), R10")
-		for i := 1; 3*i < rows; i++ {
-			g.op("LEAQ (%s)(R10*1), %s", bases[i-1], bases[i])
-		}
-	}
-	if g.panels > 2 {
-		g.op("LEAQ (R11)(R11*2), R12")
-	}
-	if g.panels > 4 {
-		g.op("LEAQ (BX)(R11*4), R10")
-	}
+	g.places()
 	g.label("group")
 	g.op("LEAQ (BX)(R14*1), R15")
 	if g.panels > 4 { // of one row

@@ -297,6 +297,22 @@ func (g *gen) moveX(by int) {
 	}
 }
 
+// places makes what x and w need of SI, R9, BX and R11.
+func (g *gen) places() {
+	if g.rows > 3 {
+		g.op("LEAQ (R9)(R9*2), R10")
+		for i := 1; 3*i < g.rows; i++ {
+			g.op("LEAQ (%s)(R10*1), %s", bases[i-1], bases[i])
+		}
+	}
+	if g.panels > 2 {
+		g.op("LEAQ (R11)(R11*2), R12")
+	}
+	if g.panels > 4 {
+		g.op("LEAQ (BX)(R11*4), R10")
+	}
+}
+
 func (g *gen) kernel(f, rows, log2p int) {
 	g.f, g.rows, g.panels = f, rows, 1<<log2p
 	fmt.Fprintf(g, "\n// func %s(a *mmArgs)\n", name(g.isa, f, rows, log2p))
@@ -308,18 +324,7 @@ func (g *gen) kernel(f, rows, log2p int) {
 	g.op("MOVQ 48(AX), CX")
 	g.op("MOVQ 56(AX), R8")
 	g.op("MOVQ 72(AX), R14")
-	if rows > 3 {
-		g.op("LEAQ (R9)(R9*2), R10")
-		for i := 1; 3*i < rows; i++ {
-			g.op("LEAQ (%s)(R10*1), %s", bases[i-1], bases[i])
-		}
-	}
-	if g.panels > 2 {
-		g.op("LEAQ (R11)(R11*2), R12")
-	}
-	if g.panels > 4 {
-		g.op("LEAQ (BX)(R11*4), R10")
-	}
+	g.places()
 	if formats[f] == "BF16" { // 0xffff0000 in every lane
 		if g.isa.vecs == 2 {
 			g.op("VPCMPEQD %s, %s, %s", g.mask(), g.mask(), g.mask())
