@@ -64,18 +64,31 @@ func (p *path) compare() error {
 	}
 	for _, c := range checks {
 		w := randomWeight(rng, c.format, c.cols)
-		most := p.mm.most(p.mm.formatOf(w)) + 1
-		want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
-		(&ops{pool: one, path: &purego}).multiply(want, w, x[:most*w.cols], nil, false, most)
-		o := &ops{pool: one, path: p}
-		for rows := 1; rows <= most; rows++ {
-			clear(got)
-			o.multiply(got, w, x[:rows*w.cols], nil, false, rows)
-			for i, v := range got[:rows*w.rows] {
-				if !(math.Abs(float64(v-want[i])) <= checkBound) {
-					return fmt.Errorf("%s multiplies wrongly on this processor: %v weights, %d rows: output %d of row %d is %g, want %g",
-						p.name, formats[c.format], rows, i%w.rows, i/w.rows, v, want[i])
-				}
+		if err := p.multiplies(one, w, w, x); err != nil {
+			return err
+		}
+		if p.dense != nil && c.format == fmtBF16 && c.cols%groupLen == 0 {
+			if err := p.multiplies(one, w, w.densely(p.dense), x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// multiplies compares products of x and w with those in Go of the same weights.
+func (p *path) multiplies(one *pool, same, w *weight, x []float32) error {
+	most := p.mm.most(p.mm.formatOf(w)) + 1
+	want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
+	(&ops{pool: one, path: &purego}).multiply(want, same, x[:most*w.cols], nil, false, most)
+	o := &ops{pool: one, path: p}
+	for rows := 1; rows <= most; rows++ {
+		clear(got)
+		o.multiply(got, w, x[:rows*w.cols], nil, false, rows)
+		for i, v := range got[:rows*w.rows] {
+			if !(math.Abs(float64(v-want[i])) <= checkBound) {
+				return fmt.Errorf("%s multiplies wrongly on this processor: %v weights, %d rows: output %d of row %d is %g, want %g",
+					p.name, formats[w.format], rows, i%w.rows, i/w.rows, v, want[i])
 			}
 		}
 	}
@@ -124,4 +137,16 @@ func randomWeight(rng *rand.Rand, format, cols int) *weight {
 		}
 	}
 	return w
+}
+
+// densely is a weight of BF16 in dense panels.
+func (w *weight) densely(s *denseSet) *weight {
+	d := &weight{format: fmtDense, rows: w.rows, cols: w.cols}
+	d.buf = &buffer{mem: make([]byte, d.panels()*d.panelBytes()+guard)}
+	lists, missed := make([][]rare, d.panels()), make([]uint32, 16*w.cols/groupLen)
+	for p := range d.panels() {
+		lists[p], _ = s.panel(d.buf.mem[p*d.panelBytes():][:d.panelBytes()], w.buf.mem[p*w.panelBytes():][:w.panelBytes()], missed)
+	}
+	d.list(lists)
+	return d
 }

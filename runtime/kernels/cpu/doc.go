@@ -4,7 +4,8 @@
 //	Ops.MatMul ─► task ─► pool: items (panels of 16 outputs) by worker ─► kernel
 //	                                                     path: amx │ avx512bf16 │ avx512 │ avx2 │ purego
 //
-// A weight lies in panels of 16 outputs, k after k (mmArgs), the K and V of a
+// A weight lies in panels of 16 outputs, k after k (mmArgs; with dot products of
+// bfloat16 in 12 bits a weight, dense.go), the K and V of a
 // page likewise (page.go): so matrix products and attention share one set of
 // kernels, which broadcast an activation to 16 outputs at once. Every output
 // is one chain of additions along k, cut at places that depend on the weight's

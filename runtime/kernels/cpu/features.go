@@ -18,6 +18,7 @@ type path struct {
 	vec      *vecSet
 	quant    *quantSet
 	pack     *packSet
+	dense    *denseSet // nil: BF16 weights stay as they are
 	units    *units
 	exact    *path // for Precision F32, and beside GPUs; nil: this one
 }

@@ -18,7 +18,7 @@ func paths() []path {
 				}
 				if cpuid.CPU.Supports(cpuid.AVX512BF16) {
 					bf16 := vnni
-					bf16.name, bf16.features, bf16.mm, bf16.quant, bf16.units, bf16.exact = "avx512bf16", "avx512f+bf16+vnni+fma+f16c", mmAVX512BF16(), &quantAVX512BF16, &unitsAVX512BF16, &vnni
+					bf16.name, bf16.features, bf16.mm, bf16.quant, bf16.dense, bf16.units, bf16.exact = "avx512bf16", "avx512f+bf16+vnni+fma+f16c", mmAVX512BF16(), &quantAVX512BF16, &denseAVX512BF16, &unitsAVX512BF16, &vnni
 					ps = append(ps, bf16)
 				}
 				ps = append(ps, vnni)

@@ -26,7 +26,8 @@ func (l Layout) KVType() tensor.DType {
 	return l.KV
 }
 
-// WeightBytes counts panels of 16 outputs, as Pack makes them.
+// WeightBytes counts panels of 16 outputs, as Pack makes them, dense ones as those
+// of BF16: which there will be only the values tell.
 func (l Layout) WeightBytes(rows, cols int, stored tensor.DType, f kernels.Format) (int64, error) {
 	format, err := packFormat(stored, f)
 	if err != nil {

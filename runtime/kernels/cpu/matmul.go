@@ -30,7 +30,7 @@ const (
 // matMul is kernels.MatMulArgs as a task. An item is a panel, or, when there are
 // more rows than a block, a block of rows and some panels.
 type matMul struct {
-	mm     *mmSet
+	path   *path
 	format int // of the kernels
 	w      *weight
 	x      operand
@@ -57,7 +57,7 @@ func (o *ops) MatMul(a kernels.MatMulArgs) {
 func (o *ops) multiply(dst []float32, w *weight, x, bias []float32, add bool, rows int) {
 	t := &o.matMul
 	format := o.path.mm.formatOf(w)
-	*t = matMul{mm: o.path.mm, format: format, w: w, x: o.operand(format, w.cols, x), dst: dst, bias: bias, add: add, rows: rows}
+	*t = matMul{path: o.path, format: format, w: w, x: o.operand(format, w.cols, x), dst: dst, bias: bias, add: add, rows: rows}
 	// Enough pieces that all are busy to the end; whole numbers of the widest
 	// kernel's panels.
 	n := w.panels()
@@ -133,26 +133,31 @@ func (t *matMul) panels(w *worker, from, to, lo, hi int) {
 		if t.bias != nil {
 			t.addBias(row, n, lo*lanes, hi*lanes)
 		}
-		t.block(&w.mm, t.dst[row*t.w.rows+lo*lanes:], t.w.rows, row, n, lo, hi, t.add || t.bias != nil)
+		t.block(w, t.dst[row*t.w.rows+lo*lanes:], t.w.rows, row, n, lo, hi, t.add || t.bias != nil)
 	}
 }
 
 // block multiplies n rows from row by panels lo..hi into dst, whose rows are
 // ldd elements apart.
-func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bool) {
+func (t *matMul) block(wk *worker, dst []float32, ldd, row, n, lo, hi int, add bool) {
+	if t.format == fmtDense && n <= t.path.mm.most(fmtDense) {
+		t.fewDense(wk, dst, ldd, row, n, lo, hi, add)
+		return
+	}
+	a, mm := &wk.mm, t.path.mm
 	depth, unit, xUnit, c := t.units()
 	// Few rows: the weights come from memory, in the order in which they lie.
 	// Many: a chunk of the rows stays in the cache while the panels pass.
 	step := hi - lo
-	if n <= t.mm.most(t.format) {
-		step = t.mm.widest(t.format, n)
+	if n <= mm.most(t.format) {
+		step = mm.widest(t.format, n)
 		if grouped(t.format) {
 			c = depth // the sums do not depend on it
 		}
 	}
 	a.ldx, a.ldd = uintptr(t.x.ld), uintptr(ldd)*4
-	a.ldw, a.step = uintptr(t.w.panelBytes()), uintptr(panelStep[t.format])
-	a.ahead = 0
+	size, head := t.w.panelBytes(), headBytes[t.format]
+	a.step = uintptr(panelStep[t.format])
 	for ; lo < hi; lo += step {
 		p := min(step, hi-lo)
 		for k := 0; k < depth; k += c {
@@ -160,31 +165,39 @@ func (t *matMul) block(a *mmArgs, dst []float32, ldd, row, n, lo, hi int, add bo
 			if k == 0 && !add {
 				a.add = 0
 			}
-			w, x := unsafe.Add(t.w.at(lo), k*unit), unsafe.Add(t.x.rows, row*t.x.ld+k*xUnit)
-			if t.format == fmtQ4 {
-				w, a.unit = unsafe.Add(w, unitBytes), t.w.at(lo)
+			x := unsafe.Add(t.x.rows, row*t.x.ld+k*xUnit)
+			at := func(panel int) {
+				a.w, a.ldw, a.unit = unsafe.Add(t.w.at(panel), head+k*unit), uintptr(size), nil
+				if head > 0 {
+					a.unit = t.w.at(panel)
+				}
 			}
-			if n <= t.mm.most(t.format) {
-				a.x, a.w, a.dst = x, w, unsafe.Pointer(&dst[0])
+			if n <= mm.most(t.format) {
+				at(lo)
+				a.x, a.dst = x, unsafe.Pointer(&dst[0])
 				switch {
-				case grouped(t.format) && int(a.ldw)*p > nextBytes:
+				case grouped(t.format) && size*p > nextBytes:
 					a.ahead = farAhead
 				case c < depth:
 					a.ahead = uintptr(c * unit)
 				default:
-					a.ahead = a.ldw * uintptr(p) // the next panels
+					a.ahead = uintptr(size * p) // the next panels
 				}
-				t.mm.mulTile(a, t.format, n, p)
+				mm.mulTile(a, t.format, n, p)
 				continue
 			}
+			format := t.format
+			if format == fmtDense { // unpacked
+				format = fmtDots
+			}
 			for i := 0; i < p; {
-				wide := min(t.mm.widest(t.format, t.mm.most(t.format)), p-i)
-				a.x, a.dst = x, unsafe.Pointer(&dst[i*lanes])
-				a.w, a.ahead = unsafe.Add(w, a.ldw*uintptr(i)), a.ldw*uintptr(wide)
-				if t.format == fmtQ4 {
-					a.unit = t.w.at(lo + i)
+				wide := min(mm.widest(format, mm.most(format)), p-i)
+				at(lo + i)
+				a.x, a.dst, a.ahead = x, unsafe.Pointer(&dst[i*lanes]), uintptr(size*wide)
+				if t.format == fmtDense {
+					t.unpack(wk, lo+i, wide, k)
 				}
-				t.mm.mul(a, t.format, n, wide)
+				mm.mul(a, format, n, wide)
 				i += wide
 			}
 		}
@@ -233,7 +246,7 @@ func (t *matMul) ragged(w *worker, from, to int) {
 		for r := 0; add && r < rows; r++ {
 			copy(tile[r*lanes:][:n], t.dst[(row+r)*t.w.rows+first:])
 		}
-		t.block(&w.mm, tile, lanes, row, rows, last, last+1, add)
+		t.block(w, tile, lanes, row, rows, last, last+1, add)
 		for r := range rows {
 			copy(t.dst[(row+r)*t.w.rows+first:][:n], tile[r*lanes:])
 		}

@@ -92,6 +92,75 @@ func mmDotsR12P1AVX512BF16(a *mmArgs)
 func mmDotsR12P2AVX512BF16(a *mmArgs)
 
 //go:noescape
+func mmDenseR1P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR1P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR2P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR2P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR3P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR3P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR4P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR4P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR5P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR5P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR6P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR6P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR7P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR7P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR8P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR8P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR9P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR9P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR10P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR10P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR11P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmDenseR12P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func denseUnpackAVX512BF16(a *denseArgs)
+
+//go:noescape
 func roundAVX512BF16(dst *byte, x *float32, groups int)
 
 func peakDPBF16PS512(n int)
@@ -127,5 +196,27 @@ func mmAVX512BF16() *mmSet {
 	s.kernels[fmtDots][11][1] = mmDotsR11P2AVX512BF16
 	s.kernels[fmtDots][12][0] = mmDotsR12P1AVX512BF16
 	s.kernels[fmtDots][12][1] = mmDotsR12P2AVX512BF16
+	s.kernels[fmtDense][1][0] = mmDenseR1P1AVX512BF16
+	s.kernels[fmtDense][1][1] = mmDenseR1P2AVX512BF16
+	s.kernels[fmtDense][2][0] = mmDenseR2P1AVX512BF16
+	s.kernels[fmtDense][2][1] = mmDenseR2P2AVX512BF16
+	s.kernels[fmtDense][3][0] = mmDenseR3P1AVX512BF16
+	s.kernels[fmtDense][3][1] = mmDenseR3P2AVX512BF16
+	s.kernels[fmtDense][4][0] = mmDenseR4P1AVX512BF16
+	s.kernels[fmtDense][4][1] = mmDenseR4P2AVX512BF16
+	s.kernels[fmtDense][5][0] = mmDenseR5P1AVX512BF16
+	s.kernels[fmtDense][5][1] = mmDenseR5P2AVX512BF16
+	s.kernels[fmtDense][6][0] = mmDenseR6P1AVX512BF16
+	s.kernels[fmtDense][6][1] = mmDenseR6P2AVX512BF16
+	s.kernels[fmtDense][7][0] = mmDenseR7P1AVX512BF16
+	s.kernels[fmtDense][7][1] = mmDenseR7P2AVX512BF16
+	s.kernels[fmtDense][8][0] = mmDenseR8P1AVX512BF16
+	s.kernels[fmtDense][8][1] = mmDenseR8P2AVX512BF16
+	s.kernels[fmtDense][9][0] = mmDenseR9P1AVX512BF16
+	s.kernels[fmtDense][9][1] = mmDenseR9P2AVX512BF16
+	s.kernels[fmtDense][10][0] = mmDenseR10P1AVX512BF16
+	s.kernels[fmtDense][10][1] = mmDenseR10P2AVX512BF16
+	s.kernels[fmtDense][11][0] = mmDenseR11P1AVX512BF16
+	s.kernels[fmtDense][12][0] = mmDenseR12P1AVX512BF16
 	return s
 }

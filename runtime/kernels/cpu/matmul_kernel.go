@@ -9,9 +9,10 @@ const (
 	fmtF32
 	fmtQ8
 	fmtQ4
-	fmtI8   // of K/V pages only
-	fmtTile // BF16 panels and activations that come in two parts, see tiles.go
-	fmtDots // BF16 panels and activations of bfloat16, see dots.go
+	fmtI8    // of K/V pages only
+	fmtTile  // BF16 panels and activations that come in two parts, see tiles.go
+	fmtDots  // BF16 panels and activations of bfloat16, see dots.go
+	fmtDense // dense panels and activations of bfloat16, see dense.go
 	numFormats
 )
 
@@ -47,7 +48,7 @@ type mmArgs struct {
 	step  uintptr        // 56
 	add   uintptr        // 64: 0 to overwrite dst, 1 to add to it
 	ahead uintptr        // 72: bytes from the weights to those that will be wanted soon
-	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32
+	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32; dense: its head
 	rows  uintptr        // 88: for kernels that come in one shape
 	drift uintptr        // 96: what ahead changes by for each two k, or group: below 0
 }

@@ -184,7 +184,7 @@ func (t *experts) sum(row int) {
 // byExpert multiplies each expert's rows of x by its part of a stack, all in
 // one task: items are panels of the experts that have rows.
 type byExpert struct {
-	mm     *mmSet
+	path   *path
 	format int
 	w      *weight
 	rows   int // of an expert: outputs
@@ -197,7 +197,7 @@ type byExpert struct {
 func (o *ops) byExpert(w *weight, rows int, x, dst []float32) {
 	t := &o.expert
 	format := o.path.mm.formatOf(w)
-	*t = byExpert{mm: o.path.mm, format: format, w: w, rows: rows, x: o.operand(format, w.cols, x), dst: dst, starts: o.experts.starts, active: o.experts.active}
+	*t = byExpert{path: o.path, format: format, w: w, rows: rows, x: o.operand(format, w.cols, x), dst: dst, starts: o.experts.starts, active: o.experts.active}
 	n := len(t.active) * t.panels()
 	grain := min(grainBytes/w.panelBytes(), n/(4*len(o.pool.workers)))
 	o.pool.run(t, n, max(8, grain&^7))
@@ -216,7 +216,7 @@ func (t *byExpert) run(w *worker, lo, hi int) {
 		w.stacked = *t.w
 		w.stacked.rows, w.stacked.first = t.rows, e*n
 		w.product = matMul{
-			mm: t.mm, format: t.format, w: &w.stacked, x: t.x.from(first), dst: t.dst[first*t.rows:], rows: int(t.starts[e+1]) - first,
+			path: t.path, format: t.format, w: &w.stacked, x: t.x.from(first), dst: t.dst[first*t.rows:], rows: int(t.starts[e+1]) - first,
 		}
 		w.product.panels(w, 0, w.product.rows, from, to)
 		lo += to - from

@@ -34,6 +34,8 @@ type ops struct {
 // scratch is a worker's own memory for the time of one call.
 type scratch struct {
 	mm     mmArgs
+	dense  denseArgs
+	panels []byte // of a dense weight, unpacked
 	ragged [blockRows * lanes]float32
 	group  [groupLen]float32
 	q      []float32 // attention: scaled rows of Q
@@ -44,8 +46,9 @@ type scratch struct {
 	stacked weight // byExpert: one expert of a stack
 	product matMul
 
-	raw   []byte // Pack: rows as they are stored
-	quant quantizer
+	missed []uint32 // Pack: see denseArgs
+	raw    []byte   // Pack: rows as they are stored
+	quant  quantizer
 }
 
 // grow makes s at least n long; what it held is lost.

@@ -40,7 +40,7 @@ func (b *Backend) PackAll(_ device.Stream, jobs []kernels.PackJob) (all []kernel
 			all, err = nil, fmt.Errorf("pack a %d×%d matrix of %v as %v: %w", m.Rows(), m.Cols(), m.DType(), jobs[failed].Format, err)
 		}
 	}()
-	var l packList
+	l := packList{b: b}
 	for i, j := range jobs {
 		w, err := b.newWeight(j)
 		if err != nil {
@@ -48,13 +48,17 @@ func (b *Backend) PackAll(_ device.Stream, jobs []kernels.PackJob) (all []kernel
 		}
 		all = append(all, w)
 		if l.panels+w.panels() > maxItems {
-			if failed, err := l.do(b.dev.pool); err != nil {
+			if failed, err := l.do(); err != nil {
 				return all, failed, err
 			}
 		}
-		l.add(packTask{m: j.Matrix, w: w, from: storedAs[j.Matrix.DType()], path: b.path, job: i})
+		t := packTask{m: j.Matrix, w: w, from: storedAs[j.Matrix.DType()], path: b.path, job: i}
+		if w.format == fmtDense {
+			t.rest = &denseRest{panels: make([][]rare, w.panels())}
+		}
+		l.add(t)
 	}
-	failed, err = l.do(b.dev.pool)
+	failed, err = l.do()
 	return all, failed, err
 }
 
@@ -69,14 +73,22 @@ func (b *Backend) newWeight(j kernels.PackJob) (*weight, error) {
 		return nil, errors.New("sizes out of range")
 	}
 	w := &weight{format: to, rows: rows, cols: cols}
+	if b.path.dense != nil && to == fmtBF16 && cols%groupLen == 0 && j.Matrix.DType() == tensor.BF16 {
+		w.format = fmtDense
+	}
+	return w, b.allocWeight(w)
+}
+
+func (b *Backend) allocWeight(w *weight) (err error) {
 	w.buf, err = b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages)
-	return w, err
+	return err
 }
 
 // packList packs the panels of many matrices as one task: at the end of each
 // task threads wait for the slowest, and the memory for a panel can take
 // milliseconds. The first error ends it.
 type packList struct {
+	b      *Backend
 	tasks  []packTask
 	starts []int // the first panel of each
 	panels int
@@ -93,12 +105,32 @@ func (l *packList) add(t packTask) {
 	l.panels += t.w.panels()
 }
 
-// do packs what was added, and forgets it.
-func (l *packList) do(p *pool) (failed int, err error) {
-	p.run(l, l.panels, 8)
-	l.tasks, l.starts, l.panels = nil, nil, 0
-	if e := l.err.Load(); e != nil {
-		return e.job, e.err
+// do packs what was added, and forgets it. What turns out not to be dense is read
+// and packed again as it is stored.
+func (l *packList) do() (failed int, err error) {
+	for len(l.tasks) > 0 {
+		l.b.dev.pool.run(l, l.panels, 8)
+		if e := l.err.Load(); e != nil {
+			return e.job, e.err
+		}
+		tasks := l.tasks
+		l.tasks, l.starts, l.panels = nil, nil, 0
+		for _, t := range tasks {
+			switch {
+			case t.rest == nil:
+			case !t.rest.tooMuch.Load():
+				t.w.list(t.rest.panels)
+			default:
+				if err := t.w.Free(); err != nil {
+					return t.job, err
+				}
+				t.w.format, t.rest = fmtBF16, nil
+				if err := l.b.allocWeight(t.w); err != nil {
+					return t.job, err
+				}
+				l.add(t)
+			}
+		}
 	}
 	return 0, nil
 }
@@ -122,6 +154,7 @@ type packTask struct {
 	from int
 	path *path
 	job  int
+	rest *denseRest // of dense weights
 }
 
 func (t *packTask) pack(w *worker, lo, hi int) error {
@@ -133,9 +166,9 @@ func (t *packTask) pack(w *worker, lo, hi int) error {
 		q = &w.quant
 		q.reset(t.path.quant, t.w.format, t.w.cols)
 	}
-	for p := lo; p < hi; p += step {
+	for p := lo; p < hi && !(t.rest != nil && t.rest.tooMuch.Load()); p += step {
 		end := min(p+step, hi)
-		if err := t.panels(q, raw[:(end-p)*size], p, end); err != nil {
+		if err := t.panels(w, q, raw[:(end-p)*size], p, end); err != nil {
 			return err
 		}
 	}
@@ -143,7 +176,7 @@ func (t *packTask) pack(w *worker, lo, hi int) error {
 }
 
 // panels fills panels lo..hi by way of raw, which has room for their rows.
-func (t *packTask) panels(q *quantizer, raw []byte, lo, hi int) error {
+func (t *packTask) panels(w *worker, q *quantizer, raw []byte, lo, hi int) error {
 	first, last := lo*lanes, min(hi*lanes, t.w.rows)
 	size := len(raw) / (hi - lo)
 	n := (last - first) * size / lanes
@@ -158,6 +191,8 @@ func (t *packTask) panels(q *quantizer, raw []byte, lo, hi int) error {
 			if err := q.panel(panel, rows, t.m.DType(), t.w.format); err != nil {
 				return err
 			}
+		case t.w.format == fmtDense:
+			t.dense(w, panel, rows, p)
 		case t.from == t.w.format:
 			t.path.pack.panel(panel, rows, t.w.format)
 		default:

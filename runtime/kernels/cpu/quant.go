@@ -89,7 +89,7 @@ type quantRows struct {
 
 // actGroup is the bytes of a group of activations, of the formats that have
 // groups.
-var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile, fmtDots: actDots}
+var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile, fmtDots: actDots, fmtDense: actDots}
 
 // grouped tells whether a format's kernels take k in groups of 32.
 func grouped(format int) bool { return actGroup[format] > 0 }
@@ -97,7 +97,7 @@ func grouped(format int) bool { return actGroup[format] > 0 }
 // actBytes is what rows of activations are apart.
 func actBytes(format, cols int) int {
 	n := groupsOf(cols) * actGroup[format]
-	if (format == fmtTile || format == fmtDots) && n%badStride == 0 {
+	if (format == fmtTile || actGroup[format] == actDots) && n%badStride == 0 {
 		n += actGroup[format]
 	}
 	return n
@@ -112,7 +112,7 @@ func (t *quantRows) run(w *worker, lo, hi int) {
 		do = t.set.acts8
 	case fmtTile:
 		do = t.set.split
-	case fmtDots:
+	case fmtDots, fmtDense:
 		do = t.set.round
 	}
 	for r := lo; r < hi; r++ {

@@ -17,18 +17,23 @@ type weight struct {
 	format     int // fmtBF16 …
 	rows, cols int
 	first      int // panel of buf that this weight begins with: not 0 for an expert of a stack
+
+	// Of a dense weight: those that are listed, and where each panel's begin.
+	rare   []rare
+	rareAt []uint32
 }
 
 // panelStep is the bytes from one k, pair of k, or group of k, to the next in
-// a panel, and stepLen how many k that is.
+// a panel, stepLen how many k that is, and headBytes what lies before them.
 var (
-	panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4, fmtI8: lanes, fmtQ8: groupQ8, fmtQ4: groupQ4, fmtTile: tileBytes, fmtDots: tileBytes}
-	stepLen   = [numFormats]int{fmtBF16: 2, fmtF16: 1, fmtF32: 1, fmtI8: 1, fmtQ8: groupLen, fmtQ4: groupLen}
+	panelStep = [numFormats]int{fmtBF16: lanes * 4, fmtF16: lanes * 2, fmtF32: lanes * 4, fmtI8: lanes, fmtQ8: groupQ8, fmtQ4: groupQ4, fmtTile: tileBytes, fmtDots: tileBytes, fmtDense: denseGroup}
+	stepLen   = [numFormats]int{fmtBF16: 2, fmtF16: 1, fmtF32: 1, fmtI8: 1, fmtQ8: groupLen, fmtQ4: groupLen, fmtDense: groupLen}
+	headBytes = [numFormats]int{fmtQ4: unitBytes, fmtDense: denseHead}
 )
 
 // formatOf gives the kernels' index of a format; formats is the other way.
 var (
-	formats  = [numFormats]kernels.Format{fmtBF16: kernels.BF16, fmtF16: kernels.F16, fmtF32: kernels.F32, fmtQ8: kernels.Q8, fmtQ4: kernels.Q4}
+	formats  = [numFormats]kernels.Format{fmtBF16: kernels.BF16, fmtF16: kernels.F16, fmtF32: kernels.F32, fmtQ8: kernels.Q8, fmtQ4: kernels.Q4, fmtDense: kernels.BF16}
 	formatOf = map[kernels.Format]int{kernels.BF16: fmtBF16, kernels.F16: fmtF16, kernels.F32: fmtF32, kernels.Q8: fmtQ8, kernels.Q4: fmtQ4}
 )
 
@@ -45,11 +50,7 @@ func (w *weight) panels() int { return (w.rows + lanes - 1) / lanes }
 func (w *weight) panelBytes() int { return panelBytes(w.format, w.cols) }
 
 func panelBytes(format, cols int) int {
-	n := (cols + stepLen[format] - 1) / stepLen[format] * panelStep[format]
-	if format == fmtQ4 {
-		n += unitBytes
-	}
-	return n
+	return headBytes[format] + (cols+stepLen[format]-1)/stepLen[format]*panelStep[format]
 }
 
 // integers tells whether the format is one that needs activations of integers.
@@ -62,7 +63,12 @@ func (w *weight) at(panel int) unsafe.Pointer {
 
 // row reads output n back, widened.
 func (w *weight) row(dst []float32, n int) {
-	p, n := unsafe.Slice((*byte)(w.at(n/lanes)), w.panelBytes()), n%lanes
+	p := unsafe.Slice((*byte)(w.at(n/lanes)), w.panelBytes())
+	if w.format == fmtDense {
+		w.denseRow(dst, p, n)
+		return
+	}
+	n %= lanes
 	if w.integers() {
 		w.quantRow(dst, p, n)
 		return

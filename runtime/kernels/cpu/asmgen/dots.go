@@ -30,6 +30,12 @@ func Dots() []byte {
 			g.dotsKernel(r, p)
 		}
 	}
+	for r := 1; r <= dots.MaxR; r++ {
+		for p := 0; p <= denseLog2P(r); p++ {
+			g.denseKernel(r, p)
+		}
+	}
+	g.denseUnpack()
 	g.dotsRound()
 	g.dotsPeak()
 	return g.Bytes()
@@ -47,6 +53,14 @@ func DotsTable() []byte {
 			fmt.Fprintf(&list, "\ts.kernels[fmtDots][%d][%d] = %s\n", r, p, n)
 		}
 	}
+	for r := 1; r <= dots.MaxR; r++ {
+		for p := 0; p <= denseLog2P(r); p++ {
+			n := denseName(r, p)
+			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+			fmt.Fprintf(&list, "\ts.kernels[fmtDense][%d][%d] = %s\n", r, p, n)
+		}
+	}
+	fmt.Fprintf(&b, "\n//go:noescape\nfunc %s%s(a *denseArgs)\n", denseUnpack, dots.Name)
 	fmt.Fprintf(&b, "\n//go:noescape\nfunc round%s(dst *byte, x *float32, groups int)\n", dots.Name)
 	b.WriteString("\nfunc peakDPBF16PS512(n int)\n")
 	fmt.Fprintf(&b, "\nfunc mm%s() *mmSet {\n\ts := mmAVX512VNNI()\n%s\treturn s\n}\n", dots.Name, list.String())
@@ -58,23 +72,7 @@ func (g *gen) dotsKernel(rows, log2p int) {
 	fmt.Fprintf(g, "\n// func %s(a *mmArgs)\n", dotsName(rows, log2p))
 	fmt.Fprintf(g, "TEXT ·%s(SB), NOSPLIT, $0-8\n", dotsName(rows, log2p))
 	g.op("MOVQ a+0(FP), AX")
-	g.op("MOVQ 32(AX), DX")
-	g.op("MOVQ 40(AX), R13")
-	g.op("MOVQ 64(AX), CX")
-	g.op("TESTQ CX, CX")
-	g.op("JEQ fresh")
-	g.each(func(at, r string) { g.op("VMOVUPS %s, %s", at, r) })
-	g.op("JMP start")
-	g.label("fresh")
-	for i := range rows * g.panels {
-		g.op("VPXORD %s, %s, %s", g.v(i), g.v(i), g.v(i))
-	}
-	g.label("start")
-	for i, r := range []string{"SI", "R9", "BX", "R11"} {
-		g.op("MOVQ %d(AX), %s", 8*i, r)
-	}
-	g.op("MOVQ 48(AX), CX")
-	g.op("MOVQ 72(AX), R14")
+	g.begin()
 	g.places()
 	g.label("group")
 	g.op("LEAQ (BX)(R14*1), R15")
@@ -110,6 +108,28 @@ func (g *gen) dotsKernel(rows, log2p int) {
 	g.out(false)
 	g.op("VZEROUPPER")
 	g.op("RET")
+}
+
+// begin sets the accumulators to 0 or to what dst has, and reads where x and w are
+// and how many groups there are.
+func (g *gen) begin() {
+	g.op("MOVQ 32(AX), DX")
+	g.op("MOVQ 40(AX), R13")
+	g.op("MOVQ 64(AX), CX")
+	g.op("TESTQ CX, CX")
+	g.op("JEQ fresh")
+	g.each(func(at, r string) { g.op("VMOVUPS %s, %s", at, r) })
+	g.op("JMP start")
+	g.label("fresh")
+	for i := range g.rows * g.panels {
+		g.op("VPXORD %s, %s, %s", g.v(i), g.v(i), g.v(i))
+	}
+	g.label("start")
+	for i, r := range []string{"SI", "R9", "BX", "R11"} {
+		g.op("MOVQ %d(AX), %s", 8*i, r)
+	}
+	g.op("MOVQ 48(AX), CX")
+	g.op("MOVQ 72(AX), R14")
 }
 
 // groupPairs is the pairs of k in a group.

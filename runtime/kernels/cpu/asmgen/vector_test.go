@@ -58,7 +58,7 @@ func (m *machine) vector(op string, args []string) {
 	n := size / 4
 	if size == 0 { // a store
 		r, size := vector(args[0])
-		if op != "VMOVUPS" {
+		if op != "VMOVUPS" && op != "VMOVDQU32" {
 			panic("no store " + op)
 		}
 		copy(m.at(m.address(args[1]), size), m.vec[r][:size])
@@ -83,9 +83,30 @@ func (m *machine) vector(op string, args []string) {
 	case "VMOVUPS", "VMOVDQU", "VMOVDQU32":
 		copy(out[:], a(0))
 	case "VBROADCASTSS", "VPBROADCASTD":
-		v := u32(m.source(args[0], 4), 0)
+		v, ok := uint32(m.gpr[args[0]]), false
+		if _, ok = m.gpr[args[0]]; !ok {
+			v = u32(m.source(args[0], 4), 0)
+		}
 		for i := range n {
 			putU32(out[:], i, v)
+		}
+	case "VBROADCASTI32X4":
+		copy(out[:size], bytes.Repeat(m.source(args[0], 16), size/16))
+	case "VPSHUFB": // y by x, within 16 bytes
+		x, y := a(0), a(1)
+		for i, v := range x {
+			if v < 0x80 {
+				out[i] = y[i&^15+int(v&15)]
+			}
+		}
+	case "VPUNPCKLBW", "VPUNPCKHBW": // y and x in turns, within 16 bytes
+		x, y := a(0), a(1)
+		for i := range size {
+			from := i&^15 + i%16/2
+			if op == "VPUNPCKHBW" {
+				from += 8
+			}
+			out[i] = [][]byte{y, x}[i%2][from]
 		}
 	case "VPMOVSXBW":
 		for i, v := range m.source(args[0], size/2) {
