@@ -243,10 +243,13 @@ func (t *matMul) unpack(w *worker, lo, panels, from int) {
 	a.panel = unsafe.Pointer(&w.panels[0])
 	t.path.dense.unpack(a)
 	for p := range panels {
-		for _, r := range t.w.listed(lo + p) {
-			if g := r.group() - from; g >= 0 && g < int(m.k) {
-				binary.LittleEndian.PutUint16(w.panels[p*int(a.ldp)+2*int(r.at)-from*densePanel:], r.bits)
+		list := t.w.listed(lo + p)
+		first, _ := slices.BinarySearchFunc(list, from, func(r rare, group int) int { return cmp.Compare(r.group(), group) })
+		for _, r := range list[first:] {
+			if r.group() >= from+int(m.k) {
+				break
 			}
+			binary.LittleEndian.PutUint16(w.panels[p*int(a.ldp)+2*int(r.at)-from*densePanel:], r.bits)
 		}
 	}
 	m.ahead += uintptr(m.w) - uintptr(a.panel)
