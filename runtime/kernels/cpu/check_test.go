@@ -23,7 +23,7 @@ func TestWrongKernelIsNotUsed(t *testing.T) {
 		t.Skip("not testable here: there are no kernels but those in Go, which others are compared with")
 	}
 	for format, of := range formats {
-		if of == 0 || format == fmtDense {
+		if of == 0 {
 			of = kernels.BF16 // in whole groups
 		}
 		for rows, widths := range have[0].mm.kernels[format] {

@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"cmp"
-	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -15,7 +15,7 @@ import (
 // byte, which has an exponent's last bit and the mantissa, and a code of 4 bits for
 // its high byte. Of those a panel's weights have few: two signs, and the exponents
 // from its largest down. The codes are for the 16 highest; weights that are smaller,
-// about one of 10,000, are listed. In a panel with many zeros the code of the two
+// a few of 10,000, are listed. In a panel with many zeros the code of the two
 // lowest of these is for zeros. Memory is what limits few sequences: a quarter less
 // of it is up to a third more tokens. (Exponents in few bits: Zhang et al., "70%
 // Size, 100% Accuracy", arXiv:2504.11651.)
@@ -30,9 +30,9 @@ import (
 // 64 weights are 128 bytes of a BF16 panel; their bytes lie as VPACKUSWB packs the
 // two halves: in 16 bytes 8 of the first half and 8 of the second.
 //
-// Kernels for few rows put the weights together in registers. For more rows, and
-// where weights are listed, panels are unpacked and multiplied as BF16, which has
-// the same bits.
+// Kernels for few rows put the weights together in registers, and others of them a
+// group in which some are listed. For more rows panels are unpacked and multiplied
+// as BF16, which has the same bits.
 const (
 	denseGroup   = 768
 	denseQuarter = denseGroup / 4
@@ -46,7 +46,7 @@ const (
 // rare is a weight that a dense panel has no code for.
 type rare struct {
 	at   uint32 // in the BF16 panel, in weights
-	bits uint16
+	flip uint16 // bits in which it is not what the dense panel says
 }
 
 // group is the group of 32 k that it is in.
@@ -96,7 +96,8 @@ func (s *denseSet) panel(dst, panel []byte, missed []uint32) (list []rare, ok bo
 	for i, m := range missed {
 		for ; m != 0; m &= m - 1 {
 			at := i/4*128 + denseWord(i%4, bits.TrailingZeros32(m))
-			list = append(list, rare{uint32(at), binary.LittleEndian.Uint16(panel[2*at:])})
+			high := panel[2*at+1]
+			list = append(list, rare{uint32(at), uint16(high^dst[high>>7*8]) << 8}) // it has code 0, and its sign
 		}
 	}
 	slices.SortFunc(list, func(a, b rare) int { return cmp.Compare(a.at, b.at) })
@@ -143,7 +144,8 @@ func (w *weight) denseRow(dst []float32, panel []byte, n int) {
 	}
 	for _, r := range w.listed(n / lanes) {
 		if at := int(r.at); at%(2*lanes)/2 == lane {
-			dst[at/(2*lanes)*2+at%2] = tensor.BF16ToF32(r.bits)
+			v := &dst[at/(2*lanes)*2+at%2]
+			*v = math.Float32frombits(math.Float32bits(*v) ^ uint32(r.flip)<<16)
 		}
 	}
 }
@@ -214,9 +216,10 @@ func (t *matMul) fewDense(w *worker, dst []float32, ldd, row, n, lo, hi int, add
 				a.k = uintptr(next - k)
 				mm.mulTile(a, fmtDense, n, p)
 			} else {
-				a.k = 1
-				t.unpack(w, lo, p, k)
-				mm.mulTile(a, fmtDots, n, p)
+				a.k, a.flip = 1, unsafe.Pointer(&w.flip)
+				w.flipGroup(k, lists[:p])
+				mm.mulTile(a, fmtFlip, n, p)
+				w.flipGroup(k, lists[:p]) // 0 again
 				for i := range lists[:p] {
 					for len(lists[i]) > 0 && lists[i][0].group() == k {
 						lists[i] = lists[i][1:]
@@ -228,6 +231,15 @@ func (t *matMul) fewDense(w *worker, dst []float32, ldd, row, n, lo, hi int, add
 		}
 		if lo+step < hi {
 			dst = dst[step*lanes:]
+		}
+	}
+}
+
+// flipGroup flips what is listed of a group; the lists begin there.
+func (w *worker) flipGroup(k int, lists [][]rare) {
+	for i, l := range lists {
+		for ; len(l) > 0 && l[0].group() == k; l = l[1:] {
+			w.flip[i][l[0].at%(lanes*groupLen)] ^= l[0].flip
 		}
 	}
 }
@@ -249,7 +261,7 @@ func (t *matMul) unpack(w *worker, lo, panels, from int) {
 			if r.group() >= from+int(m.k) {
 				break
 			}
-			binary.LittleEndian.PutUint16(w.panels[p*int(a.ldp)+2*int(r.at)-from*densePanel:], r.bits)
+			*(*uint16)(unsafe.Add(a.panel, p*int(a.ldp)+2*int(r.at)-from*densePanel)) ^= r.flip
 		}
 	}
 	m.ahead += uintptr(m.w) - uintptr(a.panel)

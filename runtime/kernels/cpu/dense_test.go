@@ -3,12 +3,14 @@ package cpu
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"unsafe"
 
+	"infer/runtime/device"
 	"infer/runtime/kernels"
 	"infer/runtime/kernels/kerneltest"
 	"infer/runtime/tensor"
@@ -73,7 +75,7 @@ func TestDensePanels(t *testing.T) {
 				s.unpack(&denseArgs{panel: unsafe.Pointer(&got[0]), dense: unsafe.Pointer(&dense[denseHead+from*denseGroup]), head: unsafe.Pointer(&dense[0]), ldd: uintptr(len(dense)), groups: uintptr(n), panels: 1})
 				for _, r := range list {
 					if at := 2*int(r.at) - from*densePanel; at >= 0 && at < n*densePanel {
-						binary.LittleEndian.PutUint16(got[at:], r.bits)
+						binary.LittleEndian.PutUint16(got[at:], binary.LittleEndian.Uint16(got[at:])^r.flip)
 					}
 				}
 				if !bytes.Equal(got[:n*densePanel], panel[from*densePanel:][:n*densePanel]) || !bytes.Equal(got[n*densePanel:], bytes.Repeat([]byte{0xa5}, 64)) {
@@ -97,13 +99,31 @@ func mmGoDense(a *mmArgs) {
 	a.w = w
 }
 
-func mmGoDense2(a *mmArgs) {
-	w, dst, head := a.w, a.dst, a.unit
-	for p := range 2 {
-		a.w, a.unit, a.dst = unsafe.Add(w, uintptr(p)*a.ldw), unsafe.Add(head, uintptr(p)*a.ldw), unsafe.Add(dst, p*lanes*4)
-		mmGoDense(a)
+// mmGoFlip is what those for a group with listed weights do.
+func mmGoFlip(a *mmArgs) {
+	var panel [lanes * groupLen]uint16
+	denseUnpackGo(&denseArgs{panel: unsafe.Pointer(&panel), dense: a.w, head: a.unit, groups: 1, panels: 1})
+	for i, f := range *(*[lanes * groupLen]uint16)(a.flip) {
+		panel[i] ^= f
 	}
-	a.w, a.unit, a.dst = w, head, dst
+	w := a.w
+	a.w = unsafe.Pointer(&panel)
+	mmGoDots(a)
+	a.w = w
+}
+
+func twoPanels(one func(*mmArgs)) func(*mmArgs) {
+	return func(a *mmArgs) {
+		was := *a
+		for p := range 2 {
+			a.w, a.unit, a.dst = unsafe.Add(was.w, uintptr(p)*a.ldw), unsafe.Add(was.unit, uintptr(p)*a.ldw), unsafe.Add(was.dst, p*lanes*4)
+			if was.flip != nil {
+				a.flip = unsafe.Add(was.flip, p*densePanel)
+			}
+			one(a)
+		}
+		*a = was
+	}
 }
 
 // openDense is a backend with kernels for dense panels in Go.
@@ -111,7 +131,8 @@ func openDense(t testing.TB) *Backend {
 	b := openWith(t, fmtDots, [4]func(*mmArgs){mmGoDots})
 	b.path.dense = &denseGo
 	for r := 1; r <= amxRows; r++ {
-		b.path.mm.kernels[fmtDense][r] = [4]func(*mmArgs){mmGoDense, mmGoDense2}
+		b.path.mm.kernels[fmtDense][r] = [4]func(*mmArgs){mmGoDense, twoPanels(mmGoDense)}
+		b.path.mm.kernels[fmtFlip][r] = [4]func(*mmArgs){mmGoFlip, twoPanels(mmGoFlip)}
 	}
 	return b
 }
@@ -207,6 +228,22 @@ func TestDenseIsBF16(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is packed again as BF16 may find no room, which ends the packing.
+func TestDenseNoRoom(t *testing.T) {
+	b := openDense(t)
+	m := randomBF16{64, 64, true}
+	jobs := []kernels.PackJob{{Matrix: randomBF16{16, 32, false}, Format: kernels.AsStored}, {Matrix: m, Format: kernels.AsStored}}
+	used := b.dev.used.Load()
+	b.dev.limit = used + 8000 // 832 and 6,400 as dense panels, 8,192 as BF16
+	_, failed, err := b.PackAll(nil, jobs)
+	if !errors.Is(err, device.ErrOutOfMemory) || failed != 1 {
+		t.Errorf("%d: %v", failed, err)
+	}
+	if now := b.dev.used.Load(); now != used {
+		t.Errorf("%d bytes stay", now-used)
 	}
 }
 

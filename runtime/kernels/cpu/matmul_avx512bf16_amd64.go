@@ -158,6 +158,72 @@ func mmDenseR11P1AVX512BF16(a *mmArgs)
 func mmDenseR12P1AVX512BF16(a *mmArgs)
 
 //go:noescape
+func mmFlipR1P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR1P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR2P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR2P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR3P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR3P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR4P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR4P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR5P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR5P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR6P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR6P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR7P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR7P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR8P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR8P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR9P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR9P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR10P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR10P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR11P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmFlipR12P1AVX512BF16(a *mmArgs)
+
+//go:noescape
 func denseUnpackAVX512BF16(a *denseArgs)
 
 //go:noescape
@@ -218,5 +284,27 @@ func mmAVX512BF16() *mmSet {
 	s.kernels[fmtDense][10][1] = mmDenseR10P2AVX512BF16
 	s.kernels[fmtDense][11][0] = mmDenseR11P1AVX512BF16
 	s.kernels[fmtDense][12][0] = mmDenseR12P1AVX512BF16
+	s.kernels[fmtFlip][1][0] = mmFlipR1P1AVX512BF16
+	s.kernels[fmtFlip][1][1] = mmFlipR1P2AVX512BF16
+	s.kernels[fmtFlip][2][0] = mmFlipR2P1AVX512BF16
+	s.kernels[fmtFlip][2][1] = mmFlipR2P2AVX512BF16
+	s.kernels[fmtFlip][3][0] = mmFlipR3P1AVX512BF16
+	s.kernels[fmtFlip][3][1] = mmFlipR3P2AVX512BF16
+	s.kernels[fmtFlip][4][0] = mmFlipR4P1AVX512BF16
+	s.kernels[fmtFlip][4][1] = mmFlipR4P2AVX512BF16
+	s.kernels[fmtFlip][5][0] = mmFlipR5P1AVX512BF16
+	s.kernels[fmtFlip][5][1] = mmFlipR5P2AVX512BF16
+	s.kernels[fmtFlip][6][0] = mmFlipR6P1AVX512BF16
+	s.kernels[fmtFlip][6][1] = mmFlipR6P2AVX512BF16
+	s.kernels[fmtFlip][7][0] = mmFlipR7P1AVX512BF16
+	s.kernels[fmtFlip][7][1] = mmFlipR7P2AVX512BF16
+	s.kernels[fmtFlip][8][0] = mmFlipR8P1AVX512BF16
+	s.kernels[fmtFlip][8][1] = mmFlipR8P2AVX512BF16
+	s.kernels[fmtFlip][9][0] = mmFlipR9P1AVX512BF16
+	s.kernels[fmtFlip][9][1] = mmFlipR9P2AVX512BF16
+	s.kernels[fmtFlip][10][0] = mmFlipR10P1AVX512BF16
+	s.kernels[fmtFlip][10][1] = mmFlipR10P2AVX512BF16
+	s.kernels[fmtFlip][11][0] = mmFlipR11P1AVX512BF16
+	s.kernels[fmtFlip][12][0] = mmFlipR12P1AVX512BF16
 	return s
 }

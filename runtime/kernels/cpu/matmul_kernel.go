@@ -13,6 +13,7 @@ const (
 	fmtTile  // BF16 panels and activations that come in two parts, see tiles.go
 	fmtDots  // BF16 panels and activations of bfloat16, see dots.go
 	fmtDense // dense panels and activations of bfloat16, see dense.go
+	fmtFlip  // the same of a group in which some weights are listed
 	numFormats
 )
 
@@ -51,6 +52,7 @@ type mmArgs struct {
 	unit  unsafe.Pointer // 80: Q4: the panel's 16 units, float32; dense: its head
 	rows  uintptr        // 88: for kernels that come in one shape
 	drift uintptr        // 96: what ahead changes by for each two k, or group: below 0
+	flip  unsafe.Pointer // 104: Flip: what is to be XORed with the group as BF16 has it, [panels][16][16][2]uint16
 }
 
 // mmSet is the kernels of one instruction set: kernels[format][rows][log2

@@ -35,7 +35,8 @@ type ops struct {
 type scratch struct {
 	mm     mmArgs
 	dense  denseArgs
-	panels []byte // of a dense weight, unpacked
+	flip   [denseWide][lanes * groupLen]uint16 // zeros but in a call of a kernel
+	panels []byte                              // of a dense weight, unpacked
 	ragged [blockRows * lanes]float32
 	group  [groupLen]float32
 	q      []float32 // attention: scaled rows of Q

@@ -79,9 +79,14 @@ func (b *Backend) newWeight(j kernels.PackJob) (*weight, error) {
 	return w, b.allocWeight(w)
 }
 
-func (b *Backend) allocWeight(w *weight) (err error) {
-	w.buf, err = b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages)
-	return err
+// allocWeight leaves what w had when there is no more.
+func (b *Backend) allocWeight(w *weight) error {
+	buf, err := b.dev.alloc(int64(w.panels())*int64(w.panelBytes()), hugePages)
+	if err != nil {
+		return err
+	}
+	w.buf = buf
+	return nil
 }
 
 // packList packs the panels of many matrices as one task: at the end of each

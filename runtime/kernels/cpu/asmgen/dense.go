@@ -34,8 +34,12 @@ func denseLog2P(rows int) int {
 	return 0
 }
 
-func denseName(rows, log2p int) string {
-	return fmt.Sprintf("mmDenseR%dP%d%s", rows, 1<<log2p, dots.Name)
+// denseNames are the formats of kernels for dense panels: as they are, and a group
+// with what flips its weights' bits.
+var denseNames = []string{"Dense", "Flip"}
+
+func denseName(f, rows, log2p int) string {
+	return fmt.Sprintf("mm%sR%dP%d%s", denseNames[f], rows, 1<<log2p, dots.Name)
 }
 
 // table is the register of the high bytes of a panel's codes.
@@ -71,11 +75,12 @@ func (g *gen) denseWeights(panels []int, at func(panel, off int) string, do func
 }
 
 // denseKernel is dotsKernel of dense panels: k counts groups, unit is the first
-// panel's head.
-func (g *gen) denseKernel(rows, log2p int) {
+// panel's head. To flip, there is one group.
+func (g *gen) denseKernel(f, rows, log2p int) {
+	flip := denseNames[f] == "Flip"
 	g.rows, g.panels = rows, 1<<log2p
-	fmt.Fprintf(g, "\n// func %s(a *mmArgs)\n", denseName(rows, log2p))
-	fmt.Fprintf(g, "TEXT ·%s(SB), NOSPLIT, $0-8\n", denseName(rows, log2p))
+	fmt.Fprintf(g, "\n// func %s(a *mmArgs)\n", denseName(f, rows, log2p))
+	fmt.Fprintf(g, "TEXT ·%s(SB), NOSPLIT, $0-8\n", denseName(f, rows, log2p))
 	g.op("MOVQ a+0(FP), AX")
 	g.begin()
 	g.op("MOVQ 80(AX), R10")
@@ -84,6 +89,9 @@ func (g *gen) denseKernel(rows, log2p int) {
 	}
 	g.denseMasks()
 	g.places()
+	if flip {
+		g.op("MOVQ 104(AX), R8")
+	}
 	g.op("SHLQ $2, CX")
 	g.label("quarter")
 	g.op("LEAQ (BX)(R14*1), R15")
@@ -93,6 +101,9 @@ func (g *gen) denseKernel(rows, log2p int) {
 		}
 	}
 	g.denseWeights([]int{0, 1}[:g.panels], g.w, func(pair int, regs []string) {
+		for p := 0; flip && p < g.panels; p++ {
+			g.op("VPXORD %d(R8), %s, %s", 64*(p*groupPairs+pair), regs[p], regs[p])
+		}
 		for r := range rows {
 			g.op("VBROADCASTSS %s, %s", g.x(r, 4*pair), denseX)
 			for p := range g.panels {
@@ -101,6 +112,9 @@ func (g *gen) denseKernel(rows, log2p int) {
 		}
 	})
 	g.op("ADDQ $%d, BX", denseQuarter)
+	if flip {
+		g.op("ADDQ $%d, R8", 64*groupPairs/denseQuarters)
+	}
 	g.moveX(actDots / denseQuarters)
 	g.op("DECQ CX")
 	g.op("JNE quarter")

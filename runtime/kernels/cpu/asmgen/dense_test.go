@@ -32,49 +32,68 @@ func (c *call) randomDense(head, groups uint64, n int) {
 }
 
 // The kernels for dense panels, for every number of rows, have the very bits of
-// those for the same weights in bf16.
+// those for the same weights in bf16; those that flip bits, for one group.
 func TestDense(t *testing.T) {
 	programs, data := parse(Dots())
 	rng := rand.New(rand.NewPCG(7, 10))
-	for rows := 1; rows <= dots.MaxR; rows++ {
-		for log2p := 0; log2p <= denseLog2P(rows); log2p++ {
-			for groups := 1; groups <= 2; groups++ {
-				c := newCall(data, rng)
-				c.rows, c.panels, c.k, c.add = rows, 1<<log2p, groups, groups%2 == 0
-				c.ldx, c.ldw, c.ldd = groups*actDots+64, 64+groups*denseGroup+128, 64*c.panels+16
-				c.x, c.unit = c.m.region(c.ldx*(rows-1)+groups*actDots), c.m.region(c.ldw*(c.panels-1)+64+groups*denseGroup)
-				c.w = c.unit + 64
-				for i := range c.ldx*(rows-1) + groups*actDots {
-					b := byte(rng.Uint32())
-					if i%2 == 1 {
-						b = b&0x83 | 0x3c
+	for f, format := range denseNames {
+		for rows := 1; rows <= dots.MaxR; rows++ {
+			for log2p := 0; log2p <= denseLog2P(rows); log2p++ {
+				for groups := 1; groups <= 2; groups++ {
+					c := newCall(data, rng)
+					c.rows, c.panels, c.k, c.add = rows, 1<<log2p, groups, groups%2 == 0
+					if format == "Flip" {
+						c.k = 1
 					}
-					c.m.mem[c.x+uint64(i)] = b
-				}
-				for p := range c.panels {
-					c.randomDense(c.unit+uint64(p*c.ldw), c.w+uint64(p*c.ldw), groups)
-				}
-				name := denseName(rows, log2p)
-				c.run(programs[name])
-				c.fetches(t, name)
-				for r := range rows {
-					for i := range 16 * c.panels {
-						p, n := i/16, i%16
-						var acc float32
-						if c.add {
-							acc = c.was(r, p, n)
-						}
-						head, w := c.m.mem[c.unit+uint64(p*c.ldw):], c.m.mem[c.w+uint64(p*c.ldw):]
-						for k := range groups * groupPairs {
-							v, group := u32(c.m.mem[c.x+uint64(r*c.ldx):], k), w[k/groupPairs*denseGroup:]
-							odd, even := denseWord(head, group, k%groupPairs, n, 1), denseWord(head, group, k%groupPairs, n, 0)
-							acc = fma(math.Float32frombits(v&^0xffff), math.Float32frombits(odd<<16), acc)
-							acc = fma(math.Float32frombits(v<<16), math.Float32frombits(even<<16), acc)
-						}
-						c.check(t, name, r, p, n, acc)
-					}
+					denseCall(t, c, programs[denseName(f, rows, log2p)], denseName(f, rows, log2p), format == "Flip")
 				}
 			}
+		}
+	}
+}
+
+func denseCall(t *testing.T, c *call, p *program, name string, flip bool) {
+	t.Helper()
+	c.ldx, c.ldw, c.ldd = c.k*actDots+64, 64+c.k*denseGroup+128, 64*c.panels+16
+	c.x, c.unit = c.m.region(c.ldx*(c.rows-1)+c.k*actDots), c.m.region(c.ldw*(c.panels-1)+64+c.k*denseGroup)
+	c.w = c.unit + 64
+	for i := range c.ldx*(c.rows-1) + c.k*actDots {
+		b := byte(c.rng.Uint32())
+		if i%2 == 1 {
+			b = b&0x83 | 0x3c
+		}
+		c.m.mem[c.x+uint64(i)] = b
+	}
+	for p := range c.panels {
+		c.randomDense(c.unit+uint64(p*c.ldw), c.w+uint64(p*c.ldw), c.k)
+	}
+	if flip {
+		c.flip = c.m.region(c.panels * 64 * groupPairs)
+		for range 50 {
+			at := c.flip + uint64(2*c.rng.IntN(c.panels*32*groupPairs))
+			binary.LittleEndian.PutUint16(c.m.mem[at:], uint16(c.rng.Uint32())&0x83ff)
+		}
+	}
+	c.run(p)
+	c.fetches(t, name)
+	for r := range c.rows {
+		for i := range 16 * c.panels {
+			p, n := i/16, i%16
+			var acc float32
+			if c.add {
+				acc = c.was(r, p, n)
+			}
+			head, w := c.m.mem[c.unit+uint64(p*c.ldw):], c.m.mem[c.w+uint64(p*c.ldw):]
+			for k := range c.k * groupPairs {
+				v, group := u32(c.m.mem[c.x+uint64(r*c.ldx):], k), w[k/groupPairs*denseGroup:]
+				pair := denseWord(head, group, k%groupPairs, n, 1)<<16 | denseWord(head, group, k%groupPairs, n, 0)
+				if flip {
+					pair ^= u32(c.m.mem[c.flip+uint64(64*(p*groupPairs+k)):], n)
+				}
+				acc = fma(math.Float32frombits(v&^0xffff), math.Float32frombits(pair&^0xffff), acc)
+				acc = fma(math.Float32frombits(v<<16), math.Float32frombits(pair<<16), acc)
+			}
+			c.check(t, name, r, p, n, acc)
 		}
 	}
 }

@@ -30,9 +30,11 @@ func Dots() []byte {
 			g.dotsKernel(r, p)
 		}
 	}
-	for r := 1; r <= dots.MaxR; r++ {
-		for p := 0; p <= denseLog2P(r); p++ {
-			g.denseKernel(r, p)
+	for f := range denseNames {
+		for r := 1; r <= dots.MaxR; r++ {
+			for p := 0; p <= denseLog2P(r); p++ {
+				g.denseKernel(f, r, p)
+			}
 		}
 	}
 	g.denseUnpack()
@@ -53,11 +55,13 @@ func DotsTable() []byte {
 			fmt.Fprintf(&list, "\ts.kernels[fmtDots][%d][%d] = %s\n", r, p, n)
 		}
 	}
-	for r := 1; r <= dots.MaxR; r++ {
-		for p := 0; p <= denseLog2P(r); p++ {
-			n := denseName(r, p)
-			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
-			fmt.Fprintf(&list, "\ts.kernels[fmtDense][%d][%d] = %s\n", r, p, n)
+	for f, format := range denseNames {
+		for r := 1; r <= dots.MaxR; r++ {
+			for p := 0; p <= denseLog2P(r); p++ {
+				n := denseName(f, r, p)
+				fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+				fmt.Fprintf(&list, "\ts.kernels[fmt%s][%d][%d] = %s\n", format, r, p, n)
+			}
 		}
 	}
 	fmt.Fprintf(&b, "\n//go:noescape\nfunc %s%s(a *denseArgs)\n", denseUnpack, dots.Name)

@@ -19,7 +19,8 @@ type call struct {
 	m                   *machine
 	rng                 *rand.Rand
 	rows, panels, k     int
-	x, w, dst, unit     uint64
+	x, w, dst           uint64
+	unit, flip          uint64
 	ldx, ldw, ldd, step int
 	add                 bool
 	before              []byte
@@ -61,9 +62,9 @@ func (c *call) run(p *program) {
 	if c.add {
 		add = 1
 	}
-	arg := m.region(104)
+	arg := m.region(112)
 	for i, v := range []uint64{
-		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), ahead, c.unit, uint64(c.rows), 1 << 20,
+		c.x, uint64(c.ldx), c.w, uint64(c.ldw), c.dst, uint64(c.ldd), uint64(c.k), uint64(c.step), uint64(add), ahead, c.unit, uint64(c.rows), 1 << 20, c.flip,
 	} {
 		binary.LittleEndian.PutUint64(m.mem[arg+uint64(8*i):], v)
 	}
