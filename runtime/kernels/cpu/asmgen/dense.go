@@ -45,7 +45,7 @@ func denseName(f, rows, log2p int) string {
 // table is the register of the high bytes of a panel's codes.
 func (g *gen) table(panel int) string { return g.v(g.rows*g.panels + panel) }
 
-func (g *gen) denseMasks() {
+func (g *gen) denseCodeMask() {
 	g.op("MOVQ $0x0f0f0f0f, R8")
 	g.op("VPBROADCASTD R8, %s", denseMask)
 }
@@ -87,7 +87,7 @@ func (g *gen) denseKernel(f, rows, log2p int) {
 	for p := range g.panels {
 		g.op("VBROADCASTI32X4 (R10)%s, %s", []string{"", "(R11*1)"}[p], g.table(p))
 	}
-	g.denseMasks()
+	g.denseCodeMask()
 	g.places()
 	if flip {
 		g.op("MOVQ 104(AX), R8")
@@ -132,7 +132,7 @@ func (g *gen) denseUnpack() {
 	name := denseUnpack + dots.Name
 	fmt.Fprintf(g, "\n// func %s(a *denseArgs)\nTEXT ·%s(SB), NOSPLIT, $0-8\n", name, name)
 	g.op("MOVQ a+0(FP), AX")
-	g.denseMasks()
+	g.denseCodeMask()
 	for i, r := range []string{"R8", "R9", "R10", "R11", "R12"} {
 		g.op("MOVQ %d(AX), %s", 8*i, r)
 	}
