@@ -36,7 +36,7 @@ func (m *Model) card(name string) modelCard {
 
 // GET /v1/models
 func (s *Server) listModels(c *gin.Context) {
-	m, err := s.current()
+	m, err := s.loaded(c.Request.Context())
 	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return
@@ -50,7 +50,7 @@ func (s *Server) listModels(c *gin.Context) {
 
 // GET /v1/models/{id}
 func (s *Server) getModel(c *gin.Context) {
-	m, err := s.current()
+	m, err := s.loaded(c.Request.Context())
 	if err != nil {
 		s.fail(c, asAPIError(err, "", 0))
 		return

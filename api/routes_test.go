@@ -135,6 +135,37 @@ func TestHealthOfAFailedEngine(t *testing.T) {
 	expect(t, ask(s, "GET", "/health", ""), 503, assertion{"error.message", "has", "gpu:0"})
 }
 
+// Who asks while the model loads gets an answer when it is there, is told to come
+// back when that takes too long, and is sent away when the server stops instead.
+func TestRequestsWaitForTheModel(t *testing.T) {
+	model := Model{Name: "m", Context: 9, Tokenizer: newFakeTokenizer(), Generator: &fakeEngine{tok: newFakeTokenizer(), script: script{Pieces: []string{"a"}, End: "length"}}}
+	for _, route := range [][3]string{{"GET", "/v1/models", ""}, {"GET", "/v1/models/m", ""}, {"POST", "/v1/completions", `{"prompt":"x"}`}, {"POST", "/tokenize", `{"content":"x"}`}} {
+		for name, c := range map[string]struct {
+			status int
+			limit  time.Duration
+			after  func(s *Server)
+		}{
+			"loaded":   {200, time.Minute, func(s *Server) { s.SetModel(model) }},
+			"too long": {503, time.Millisecond, func(*Server) {}},
+			"stopped":  {503, time.Minute, func(s *Server) { _ = s.Shutdown(t.Context()) }},
+		} {
+			t.Run(route[1]+" "+name, func(t *testing.T) {
+				s := New(Config{Log: zerolog.Nop(), Limits: Limits{Loading: c.limit}})
+				answer := make(chan *httptest.ResponseRecorder)
+				go func() { answer <- ask(s, route[0], route[1], route[2]) }()
+				expect(t, ask(s, "GET", "/health", ""), 503) // probes do not wait
+				c.after(s)
+				select {
+				case r := <-answer:
+					expect(t, r, c.status)
+				case <-time.After(10 * time.Second):
+					t.Fatal("no answer")
+				}
+			})
+		}
+	}
+}
+
 // The server is ready when it has computed, and no more after a fault.
 func TestReady(t *testing.T) {
 	fault := false

@@ -24,6 +24,7 @@ type Limits struct {
 
 	WriteTimeout time.Duration // for one write to a client that takes nothing [30 s]
 	BodyTimeout  time.Duration // for a whole body to arrive [60 s]
+	Loading      time.Duration // that a request waits for a model that is still loading [30 s]
 }
 
 func (l Limits) withDefaults() Limits {
@@ -42,6 +43,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.KeepAlive, 15*time.Second)
 	def(&l.WriteTimeout, 30*time.Second)
 	def(&l.BodyTimeout, time.Minute)
+	def(&l.Loading, 30*time.Second)
 	return l
 }
 
@@ -57,7 +59,7 @@ type Config struct {
 }
 
 // Server serves one model. It answers from the start; requests that need the
-// model are 503 until SetModel.
+// model wait for SetModel a while, then are 503.
 type Server struct {
 	cfg     Config
 	limits  Limits
@@ -68,6 +70,8 @@ type Server struct {
 	answers *prometheus.CounterVec
 
 	model    atomic.Pointer[Model]
+	changed  chan struct{} // closed by the first SetModel or Shutdown
+	change   func()        // closes it
 	draining atomic.Bool
 	computed atomic.Bool // the model has made a token
 	warming  sync.Mutex
@@ -84,6 +88,8 @@ type Server struct {
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, limits: cfg.Limits.withDefaults(), log: cfg.Log}
 	s.base, s.stop = context.WithCancel(context.Background())
+	s.changed = make(chan struct{})
+	s.change = sync.OnceFunc(func() { close(s.changed) })
 	s.slots = semaphore.NewWeighted(int64(s.limits.Requests))
 	// Room for several of the largest bodies; small ones never wait.
 	s.bodies = semaphore.NewWeighted(16 * s.limits.Body)
@@ -112,6 +118,7 @@ func (s *Server) SetModel(m Model) {
 		m.Vocab = m.Tokenizer.VocabSize()
 	}
 	s.model.Store(&m)
+	s.change()
 }
 
 // Serve answers requests on l until Shutdown; then it returns nil.
@@ -127,6 +134,7 @@ func (s *Server) Serve(l net.Listener) error {
 // is returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
+	s.change()
 	s.http.SetKeepAlivesEnabled(false)
 	err := s.drain(ctx)
 	if err == nil {
@@ -165,10 +173,23 @@ func (s *Server) current() (*Model, error) {
 	return m, nil
 }
 
+// loaded is current, but waits for a model that is still loading: who starts a
+// server and asks it at once gets an answer, and need not ask again and again.
+func (s *Server) loaded(ctx context.Context) (*Model, error) {
+	wait := time.NewTimer(s.limits.Loading)
+	defer wait.Stop()
+	select {
+	case <-s.changed:
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return s.current()
+}
+
 // generating is the frame of every route that generates: limits, body, turn,
 // answer. decode makes the turn with its prompts.
 func (s *Server) generating(c *gin.Context, decode func(*Model, *fields) (*turn, dialect, error)) {
-	m, err := s.current()
+	m, err := s.loaded(c.Request.Context())
 	if err != nil {
 		s.fail(c, s.asAPIError(c.Request.Context(), err, ""))
 		return

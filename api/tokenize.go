@@ -117,7 +117,7 @@ func (s *Server) detokenize(c *gin.Context) {
 
 // plain is the frame of routes that answer from the model's files alone.
 func (s *Server) plain(c *gin.Context, answer func(*Model, *fields) (any, error)) {
-	m, err := s.current()
+	m, err := s.loaded(c.Request.Context())
 	var out any
 	if err == nil {
 		err = s.withBody(c, func(f *fields) (err error) {

@@ -102,7 +102,7 @@ func serve(cmd *cobra.Command, model string, compute *computeFlags, o *serveOpti
 	if err != nil {
 		return err
 	}
-	// The port is taken before minutes of loading, and answers 503 meanwhile.
+	// The port is taken before minutes of loading: requests wait, then are 503.
 	listener, err := net.Listen("tcp", net.JoinHostPort(o.host, strconv.Itoa(o.port)))
 	if err != nil {
 		return fmt.Errorf("%w: choose another --port or --host", err)

@@ -25,6 +25,9 @@ const (
 	// maxMixed steps after it was measured, a step without prompt rows is due:
 	// more sequences may decode by then, or have longer contexts.
 	maxMixed = 16
+	// minChunk is the prompt rows that a step has whatever they cost: kernels
+	// read the weights once for a few rows anyway. Chunks are multiples of it.
+	minChunk = 4
 	// firstChunk is the prompt rows of a step when nothing is known of the speed.
 	firstChunk = 4 * kernels.BlockSize
 	// noLimit is for as many prompt rows as fit.
@@ -50,7 +53,7 @@ func (p *pace) observe(promptRows, decoded int, d time.Duration) {
 		p.mixed++
 	}
 	row := (s - min(p.step, s*7/8)) / float64(promptRows)
-	if promptRows >= kernels.BlockSize || row < p.row {
+	if promptRows >= minChunk || row < p.row {
 		p.row = learn(p.row, row)
 	}
 }
@@ -62,7 +65,7 @@ func learn(old, seen float64) float64 {
 }
 
 // rows is how many prompt rows the next step with decoding sequences may have.
-// It is at least a block, since prompts must get on too, but for the steps that
+// It is at least minChunk, since prompts must get on too, but for the steps that
 // are to be measured.
 func (p *pace) rows() int {
 	switch {
@@ -81,5 +84,5 @@ func (p *pace) rows() int {
 	if n > 1<<20 {
 		return noLimit
 	}
-	return max(int(n)/kernels.BlockSize, 1) * kernels.BlockSize
+	return max(int(n)/minChunk, 1) * minChunk
 }

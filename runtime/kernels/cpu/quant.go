@@ -63,6 +63,8 @@ type quantSet struct {
 	// those of Q4, fit tries candidates on the block, bestQ8 and bestQ4 choose:
 	// bestQ8 a scale, in put and as the first candidate.
 	triesQ8, rangesQ4, fit, bestQ8, bestQ4 func(a *fitArgs)
+	// whole makes the integers of the first candidate.
+	whole func(a *fitArgs)
 	// wholeQ4 makes whole units of step and low8, such that the mean stays (sum);
 	// they are in put, and as the first candidate.
 	wholeQ4 func(a *fitArgs)
@@ -71,7 +73,7 @@ type quantSet struct {
 }
 
 var quantGo = quantSet{
-	acts16: acts16Go, acts8: acts8Go, split: splitGo, round: roundGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo,
+	acts16: acts16Go, acts8: acts8Go, split: splitGo, round: roundGo, block: blockGo, rangesQ4: rangesQ4Go, fit: fitGo, whole: wholeGo,
 	bestQ8: bestQ8Go, bestQ4: bestQ4Go, putQ8: putQ8Go, putQ4: putQ4Go,
 	block16: block16Go, triesQ8: triesQ8Go, wholeQ4: wholeQ4Go,
 }

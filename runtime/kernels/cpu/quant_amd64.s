@@ -179,7 +179,7 @@ acts8loop:
 	RET
 
 // One k at byte offset at: its weights, the candidate's integers, and their
-// part of the sums; q ends in Y10.
+// part of the sums.
 #define SUMS(at, sq, sqq, swq) \
 	VMOVUPS     at(SI), Y11        \
 	VMOVAPS     Y11, Y10           \
@@ -190,11 +190,6 @@ acts8loop:
 	VADDPS      Y10, sq, sq        \
 	VFMADD231PS Y10, Y10, sqq      \
 	VFMADD231PS Y10, Y11, swq
-
-#define FIT(at, sq, sqq, swq) \
-	SUMS(at, sq, sqq, swq)         \
-	VCVTPS2DQ   Y10, Y10           \
-	VMOVDQU     Y10, 1024+at(SI)
 
 // func fitAVX2(a *fitArgs)
 TEXT ·fitAVX2(SB), NOSPLIT, $0-8
@@ -215,8 +210,6 @@ fitcandidate:
 	VXORPS  Y9, Y9, Y9
 	MOVQ    AX, SI
 	MOVQ    $8, CX
-	CMPQ    DX, $1
-	JEQ     fitlast
 
 sumsloop:
 	SUMS(0, Y4, Y5, Y6)
@@ -226,19 +219,6 @@ sumsloop:
 	ADDQ    $128, SI
 	DECQ    CX
 	JNE     sumsloop
-	JMP     fitdone
-
-fitlast:
-	MOVQ    $16, CX
-
-fitloop:
-	FIT(0, Y4, Y5, Y6)
-	FIT(32, Y7, Y8, Y9)
-	ADDQ    $64, SI
-	DECQ    CX
-	JNE     fitloop
-
-fitdone:
 	VADDPS  Y7, Y4, Y4
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y9, Y6, Y6
@@ -248,6 +228,35 @@ fitdone:
 	ADDQ    $32, DI
 	DECQ    DX
 	JNE     fitcandidate
+	VZEROUPPER
+	RET
+
+// The integers of the k at byte offset at; VCVTPS2DQ rounds to the nearest even.
+#define WHOLE(at, r) \
+	VMOVUPS     at(SI), r        \
+	VFMADD213PS Y1, Y0, r        \
+	VMAXPS      Y2, r, r         \
+	VMINPS      Y3, r, r         \
+	VCVTPS2DQ   r, r             \
+	VMOVDQU     r, 1024+at(SI)
+
+// func wholeAVX2(a *fitArgs)
+TEXT ·wholeAVX2(SB), NOSPLIT, $0-8
+	MOVQ         a+0(FP), SI
+	VBROADCASTSS 2048(SI), Y2
+	VBROADCASTSS 2052(SI), Y3
+	VMOVUPS      2064(SI), Y0
+	VMOVUPS      2192(SI), Y1
+	MOVQ         $8, CX
+
+wholeloop:
+	WHOLE(0, Y4)
+	WHOLE(32, Y5)
+	WHOLE(64, Y6)
+	WHOLE(96, Y7)
+	ADDQ $128, SI
+	DECQ CX
+	JNE  wholeloop
 	VZEROUPPER
 	RET
 
@@ -406,9 +415,8 @@ putq4loop:
 	VZEROUPPER
 	RET
 
-CONST8(one, 0x3f800000)  // 1, the first cut too
-CONST8(cut1, 0x3f7851ec) // 0.97
-CONST8(cut2, 0x3f70a3d7) // 0.94
+CONST8(one, 0x3f800000)
+CONST8(cut, 0x3f70a3d7)  // 0.94
 CONST8(fifteen, 0x41700000)
 CONST8(nan, 0x7fc00000)
 CONST8(largest, 0x7f7fffff)
@@ -436,9 +444,8 @@ TEXT ·rangesQ4AVX2(SB), NOSPLIT, $0-8
 	VMOVUPS 2736(AX), Y3
 	VXORPS  Y8, Y8, Y8
 	RANGE(0, one, one)
-	RANGE(32, cut1, cut1)
-	RANGE(64, one, cut2)
-	RANGE(96, cut2, one)
+	RANGE(32, one, cut)
+	RANGE(64, cut, one)
 	VZEROUPPER
 	RET
 

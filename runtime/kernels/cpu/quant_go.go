@@ -104,23 +104,34 @@ func putQ4Go(dst *byte, q *[groupLen][8]int32) {
 	}
 }
 
+// candidate is the integer of a weight.
+func (a *fitArgs) candidate(c, i int, w float32) float32 {
+	q := float32(math.RoundToEven(float64(w*a.inverse[c][i] + a.offset[c][i])))
+	return min(max(q, a.low), a.high)
+}
+
 // fitGo is quantSet.fit in Go.
 func fitGo(a *fitArgs) {
 	for c := range a.n {
 		var sq, sqq, swq [8]float32
 		for k := range a.w {
 			for i, w := range a.w[k] {
-				q := float32(math.RoundToEven(float64(w*a.inverse[c][i] + a.offset[c][i])))
-				q = min(max(q, a.low), a.high)
+				q := a.candidate(c, i, w)
 				sq[i] += q
 				sqq[i] += q * q
 				swq[i] += w * q
-				if a.n == 1 {
-					a.q[k][i] = int32(q)
-				}
 			}
 		}
 		a.sq[c], a.sqq[c], a.swq[c] = sq, sqq, swq
+	}
+}
+
+// wholeGo is quantSet.whole in Go.
+func wholeGo(a *fitArgs) {
+	for k := range a.w {
+		for i, w := range a.w[k] {
+			a.q[k][i] = int32(a.candidate(0, i, w))
+		}
 	}
 }
 

@@ -33,7 +33,8 @@ func weights(rng *rand.Rand, kind, cols int) []byte {
 func near(x, y float32) bool { return math.Abs(float64(x-y)) <= 1e-6*math.Abs(float64(y)) }
 
 // What is made with vectors is what Go makes: blocks, the candidates of Q8 and
-// whole units bit for bit where the weights are numbers, ranges of Q4 nearly.
+// whole units bit for bit where the weights are numbers, ranges and integers of Q4
+// nearly.
 func TestQuantSteps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, p := range paths() {
@@ -116,6 +117,24 @@ func TestQuantSteps(t *testing.T) {
 			wholeQ4Go(&want)
 			if got.put != want.put || got.inverse[0] != want.inverse[0] || got.offset[0] != want.offset[0] {
 				t.Fatalf("%s, kind %d: whole units differ: %v, want %v", p.name, kind, got.put, want.put)
+			}
+			for _, a := range []*fitArgs{&got, &want} {
+				a.low, a.high = 0, topQ4
+			}
+			s.whole(&got)
+			wholeGo(&want)
+			off := 0 // a product and a sum are rounded once or twice
+			for k := range got.q {
+				for i := range got.q[k] {
+					if d := got.q[k][i] - want.q[k][i]; d < -1 || d > 1 || got.q[k][i] < 0 || got.q[k][i] > topQ4 {
+						t.Fatalf("%s, kind %d: integer %d of output %d is %d, want %d", p.name, kind, k, i, got.q[k][i], want.q[k][i])
+					} else if d != 0 {
+						off++
+					}
+				}
+			}
+			if off > 8 {
+				t.Fatalf("%s, kind %d: %d of %d integers differ by one", p.name, kind, off, groupLen*8)
 			}
 		}
 	}
