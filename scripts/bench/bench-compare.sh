@@ -38,7 +38,7 @@ for model in ${MODELS:-135m 1b}; do
     bench=("$infer" bench "$folder" "${flags[@]:2}" --prefill 512 --batch 1,8 --json)
     # Alone, and with four times as many threads asked for as there are
     # processors, beside a process that never rests; in turns.
-    for i in 1 2 3; do
+    for i in 1 2 3 4 5; do
       "${bench[@]}" >"$results/$model-$format/bench-$i.json"
       [[ $model != 1b ]] || break
       sh -c 'while :; do :; done' & busy=$!
@@ -49,8 +49,9 @@ for model in ${MODELS:-135m 1b}; do
   done
 done
 python3 table.py "$results" | tee "$results/table.md"
-# What the garbage collector stops.
+# What the garbage collector stops, and for how long the machine does.
 trace=$results/gc.trace
 (cd ../.. && export GOTOOLCHAIN=go1.27.3 CGO_ENABLED=0
   go test -vet=off -tags nomsgpack -run '^$' -bench GarbageCollection -benchtime 2000x -trace "$trace" -o "$results/engine.test" ./runtime/engine
-  go tool trace -d=parsed "$trace" | python3 scripts/bench/gcstops.py) | tee "$results/gc.txt"
+  go tool trace -d=parsed "$trace" | python3 scripts/bench/gcstops.py
+  go run ./scripts/bench/away) | tee "$results/gc.txt"

@@ -38,12 +38,15 @@ trap 'exit 1' INT TERM
 free_port() { python3 -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1",0)); print(s.getsockname()[1])'; }
 
 # start NAME COMMAND MODEL NP CTX: sets pid and port; prints the time from the
-# start of the process to the first token (file cache warm).
+# start of the process to the first token. The file cache is warm, and memory has
+# been written and freed before: a virtual machine may have to be given it first,
+# which takes seconds, or not, and is nobody's merit.
 start() {
   local cmd=$2 t0 id
   port=$(free_port)
   cmd=${cmd//\{model\}/$3}; cmd=${cmd//\{port\}/$port}; cmd=${cmd//\{np\}/$4}; cmd=${cmd//\{ctx\}/$5}
   find -L "$3" -type f -exec cat {} + >/dev/null
+  python3 -c 'b"x" * (3 << 30)'
   t0=${EPOCHREALTIME/./}
   setsid bash -c "exec $cmd" >"$out/$1-np$4.log" 2>&1 &
   pid=$!

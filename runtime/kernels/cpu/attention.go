@@ -21,6 +21,9 @@ const (
 	// pagesAhead pages before they are wanted K and V are fetched: a head's part
 	// of a page is too short for the processor to see that it is read in order.
 	pagesAhead = 4
+	// pagesOnce pages of K are multiplied at a time, as panels that are as far apart
+	// as the pages happen to be.
+	pagesOnce = 2
 	// maxSplitBytes bounds the memory for the parts' results when a context is
 	// shared by several workers.
 	maxSplitBytes = 64 << 20
@@ -207,17 +210,17 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 
 	scores := grow(&w.scores, rows*partLen)
 	w.scores = scores
-	a.ldx, a.ldw, a.ldd = uintptr(h.Dim)*4, 0, partLen*4
+	a.ldx, a.ldd = uintptr(h.Dim)*4, partLen*4
 	a.k, a.step, a.add = uintptr(h.Dim), uintptr(panelStep[t.pages.format]), 0
-	for p := p0; p < p1; p++ {
+	for p := p0; p < p1; p += pagesOnce {
 		a.x, a.dst = unsafe.Pointer(&w.q[0]), unsafe.Pointer(&scores[p*kernels.BlockSize])
-		a.w = unsafe.Pointer(&t.pages.k[page(p)])
+		a.w, a.ldw = unsafe.Pointer(&t.pages.k[page(p)]), page(p+1)-page(p)
 		later := page(p + pagesAhead)
 		if p+pagesAhead >= p1 {
 			later = uintptr(unsafe.Pointer(&t.pages.v[0])) - uintptr(unsafe.Pointer(&t.pages.k[0])) + page(p0+p+pagesAhead-p1)
 		}
 		a.ahead = later - page(p)
-		mm.mul(a, t.pages.format, rows, 1)
+		mm.mul(a, t.pages.format, rows, min(pagesOnce, p1-p))
 	}
 	if t.pages.format == fmtI8 {
 		t.scalePages(w, t.pages.k, table[p0:p1], head, p0, rows)
