@@ -91,6 +91,6 @@ type ThreadBinder interface {
 // multiplies them.
 type Rounder interface {
 	// OperandType is what activations become in products with weights that are
-	// stored as d.
+	// stored as d, and queries and probabilities in those with K/V of d.
 	OperandType(d tensor.DType) tensor.DType
 }

@@ -57,6 +57,7 @@ type attention struct {
 	path   *path
 	batch  *kernels.Batch
 	pages  pages
+	format int // of the kernels
 	dst    []float32
 	qkv    []float32
 	window int
@@ -76,6 +77,10 @@ func (o *ops) Attention(a kernels.AttentionArgs) {
 	}
 	t := &o.attention
 	t.path, t.batch, t.pages = o.path, o.batch, newPages("Attention", a.KV, h)
+	t.format = t.pages.format
+	if t.format == fmtBF16 && o.path.mm.kernels[fmtPairs][1][0] != nil {
+		t.format = fmtPairs
+	}
 	t.dst, t.qkv, t.window, t.scale = floats(a.Dst), floats(a.QKV), a.Window, a.Scale
 	t.ldAcc = (h.Dim + lanes - 1) / lanes * lanes
 	items, one := t.plan(len(o.pool.workers))
@@ -180,7 +185,7 @@ func (t *attention) queries(w *worker, tl *tile, head int) (rows int) {
 	h := t.pages.heads
 	g := h.Q / h.KV
 	rows = int(tl.hi-tl.lo) * g
-	q := grow(&w.q, rows*h.Dim)
+	q := grow(&w.q, (rows*h.Dim+groupLen-1)/groupLen*groupLen)
 	w.q = q
 	for r := tl.lo; r < tl.hi; r++ {
 		for _, x := range t.qkv[int(r)*h.Cols()+head*g*h.Dim:][:g*h.Dim] {
@@ -210,17 +215,24 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 
 	scores := grow(&w.scores, rows*partLen)
 	w.scores = scores
-	a.ldx, a.ldd = uintptr(h.Dim)*4, partLen*4
-	a.k, a.step, a.add = uintptr(h.Dim), uintptr(panelStep[t.pages.format]), 0
+	x := unsafe.Pointer(&w.q[0])
+	a.ldx, a.ldd, a.k, a.add = uintptr(h.Dim)*4, partLen*4, uintptr(h.Dim), 0
+	a.step = uintptr(panelStep[t.pages.format])
+	if t.format == fmtPairs {
+		w.halves = grow(&w.halves, max(2*len(w.q), 2*len(scores)))
+		x = unsafe.Pointer(&w.halves[0])
+		t.path.quant.round(&w.halves[0], &w.q[0], len(w.q)/groupLen)
+		a.ldx, a.k = a.ldx/2, a.k/2
+	}
 	for p := p0; p < p1; p += pagesOnce {
-		a.x, a.dst = unsafe.Pointer(&w.q[0]), unsafe.Pointer(&scores[p*kernels.BlockSize])
+		a.x, a.dst = x, unsafe.Pointer(&scores[p*kernels.BlockSize])
 		a.w, a.ldw = unsafe.Pointer(&t.pages.k[page(p)]), page(p+1)-page(p)
 		later := page(p + pagesAhead)
 		if p+pagesAhead >= p1 {
 			later = uintptr(unsafe.Pointer(&t.pages.v[0])) - uintptr(unsafe.Pointer(&t.pages.k[0])) + page(p0+p+pagesAhead-p1)
 		}
 		a.ahead = later - page(p)
-		mm.mul(a, t.pages.format, rows, min(pagesOnce, p1-p))
+		mm.mul(a, t.format, rows, min(pagesOnce, p1-p))
 	}
 	if t.pages.format == fmtI8 {
 		t.scalePages(w, t.pages.k, table[p0:p1], head, p0, rows)
@@ -250,12 +262,24 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 		t.scalePages(w, t.pages.v, table[p0:p1], head, p0, rows)
 		a.ldw, a.step = lanes, uintptr(h.Dim)
 	}
+	x, position := unsafe.Pointer(&scores[0]), 4
+	if t.format == fmtPairs {
+		x, position = unsafe.Pointer(&w.halves[0]), 2
+		a.ldx /= 2
+		for r, g := 0, p0*kernels.BlockSize/groupLen; r < rows; r++ {
+			at := r*partLen + g*groupLen
+			t.path.quant.round(&w.halves[2*at], &scores[at], (p1*kernels.BlockSize+groupLen-1)/groupLen-g)
+		}
+	}
 	for p := p0; p < p1; p++ {
-		a.x, a.dst = unsafe.Pointer(&scores[p*kernels.BlockSize]), unsafe.Pointer(&out.acc[0])
+		a.x, a.dst = unsafe.Add(x, p*kernels.BlockSize*position), unsafe.Pointer(&out.acc[0])
 		a.w = unsafe.Pointer(&t.pages.v[page(p)])
 		a.ahead = page(p+pagesAhead) - page(p)
 		a.k = uintptr(min(kernels.BlockSize, to-p*kernels.BlockSize))
-		mm.mul(a, t.pages.format, rows, t.ldAcc/lanes)
+		if t.format == fmtPairs {
+			a.k = (a.k + 1) / 2 // the last position's partner has probability and V 0
+		}
+		mm.mul(a, t.format, rows, t.ldAcc/lanes)
 		a.add = 1
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"unsafe"
 
 	"infer/runtime/tensor"
 )
@@ -72,19 +73,44 @@ func (p *path) compare() error {
 				return err
 			}
 		}
+		if p.mm.kernels[fmtPairs][1][0] != nil && c.format == fmtBF16 && c.cols%groupLen == 0 {
+			if err := p.multipliesPairs(one, w, x); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
 // multiplies compares products of x and w with those in Go of the same weights.
 func (p *path) multiplies(one *pool, same, w *weight, x []float32) error {
-	most := p.mm.most(p.mm.formatOf(w)) + 1
-	want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
-	(&ops{pool: one, path: &purego}).multiply(want, same, x[:most*w.cols], nil, false, most)
 	o := &ops{pool: one, path: p}
+	return p.compareRows(one, same, x, p.mm.most(p.mm.formatOf(w))+1, func(got []float32, rows int) {
+		o.multiply(got, w, x[:rows*w.cols], nil, false, rows)
+	})
+}
+
+// multipliesPairs does so with the kernels for K/V pages, as if w were one; its
+// last panel is left out.
+func (p *path) multipliesPairs(one *pool, w *weight, x []float32) error {
+	halves, whole := make([]byte, 2*len(x)), *w
+	whole.rows = w.rows / lanes * lanes
+	p.quant.round(&halves[0], &x[0], len(x)/groupLen)
+	return p.compareRows(one, &whole, x, p.mm.maxRows+1, func(got []float32, rows int) {
+		p.mm.mul(&mmArgs{
+			x: unsafe.Pointer(&halves[0]), ldx: uintptr(2 * w.cols), w: w.at(0), ldw: uintptr(w.panelBytes()),
+			dst: unsafe.Pointer(&got[0]), ldd: uintptr(4 * whole.rows), k: uintptr(w.cols / 2), step: 4 * lanes,
+		}, fmtPairs, rows, whole.panels())
+	})
+}
+
+// compareRows compares what multiply makes of one row and more with products in Go.
+func (p *path) compareRows(one *pool, w *weight, x []float32, most int, multiply func(got []float32, rows int)) error {
+	want, got := make([]float32, most*w.rows), make([]float32, most*w.rows)
+	(&ops{pool: one, path: &purego}).multiply(want, w, x[:most*w.cols], nil, false, most)
 	for rows := 1; rows <= most; rows++ {
 		clear(got)
-		o.multiply(got, w, x[:rows*w.cols], nil, false, rows)
+		multiply(got, rows)
 		for i, v := range got[:rows*w.rows] {
 			if !(math.Abs(float64(v-want[i])) <= checkBound) {
 				return fmt.Errorf("%s multiplies wrongly on this processor: %v weights, %d rows: output %d of row %d is %g, want %g",

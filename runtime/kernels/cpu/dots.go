@@ -9,9 +9,13 @@ import (
 // Dot products of bfloat16 (AVX512_BF16) take pairs of k as a panel of BF16
 // weights has them, twice the multiply-adds of float32's instructions, and
 // activations rounded to bfloat16: 32 k of a row after the other. PyTorch and
-// llama.cpp round them too. An output is one chain of float32 multiply-adds, in a
+// llama.cpp round them too. So do attention's queries and probabilities for pages
+// of BF16. An output is one chain of float32 multiply-adds, in a
 // pair of k the second first; what is below 2⁻¹²⁶ counts as 0.
-const actDots = 2 * groupLen
+const (
+	actDots = 2 * groupLen
+	actPair = 2 * 2
+)
 
 // formatOf is the format of the kernels for a weight. Tiles and dot products of
 // bfloat16 want whole groups.

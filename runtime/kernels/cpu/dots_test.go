@@ -16,15 +16,20 @@ import (
 // mmGoDots is what the kernels for dot products of bfloat16 do, in Go. A product
 // of two bfloat16 is a float32, so that only the sum is rounded.
 func mmGoDots(a *mmArgs) {
+	pairs := *a
+	pairs.k, pairs.step = a.k*groupLen/2, 4*lanes
+	mmGoPairs(&pairs)
+}
+
+// mmGoPairs is what those for K/V pages do.
+func mmGoPairs(a *mmArgs) {
 	for r := range a.rows {
 		dst := (*[lanes]float32)(unsafe.Add(a.dst, r*a.ldd))
 		if a.add == 0 {
 			*dst = [lanes]float32{}
 		}
-		x := unsafe.Slice((*uint32)(unsafe.Add(a.x, r*a.ldx)), a.k*groupLen/2)
-		w := unsafe.Slice((*uint32)(a.w), len(x)*lanes)
-		for k, v := range x {
-			for n, p := range w[k*lanes:][:lanes] {
+		for k, v := range unsafe.Slice((*uint32)(unsafe.Add(a.x, r*a.ldx)), a.k) {
+			for n, p := range (*[lanes]uint32)(unsafe.Add(a.w, uintptr(k)*a.step)) {
 				odd := math.Float32frombits(v&^0xffff) * math.Float32frombits(p&^0xffff)
 				even := math.Float32frombits(v<<16) * math.Float32frombits(p<<16)
 				dst[n] = float32(dst[n]+odd) + even
@@ -41,7 +46,11 @@ func TestDots(t *testing.T) {
 		every = 60
 	}
 	kerneltest.Run(t, func(t testing.TB) kernels.Backend {
-		return kerneltest.Sample(openWith(t, fmtDots, [4]func(*mmArgs){mmGoDots}), every)
+		b := openWith(t, fmtDots, [4]func(*mmArgs){mmGoDots})
+		for r := range b.path.mm.kernels[fmtPairs] {
+			b.path.mm.kernels[fmtPairs][r] = [4]func(*mmArgs){mmGoPairs}
+		}
+		return kerneltest.Sample(b, every)
 	})
 }
 
@@ -67,8 +76,9 @@ func TestDotsAreThoseOfTheManual(t *testing.T) {
 		t.Skip("not testable here: this processor has no dot products of bfloat16")
 	}
 	for _, p := range paths() {
-		for rows, widths := range p.mm.kernels[fmtDots] {
-			for log2p, kernel := range widths {
+		for at := range 2 * len(p.mm.kernels[fmtDots]) {
+			format, rows := []int{fmtDots, fmtPairs}[at%2], at/2
+			for log2p, kernel := range p.mm.kernels[format][rows] {
 				if kernel == nil {
 					continue
 				}
@@ -88,15 +98,19 @@ func TestDotsAreThoseOfTheManual(t *testing.T) {
 					got[i] = want[i]
 				}
 				a := mmArgs{ldx: groups * actDots, ldw: groups * tileBytes, ldd: uintptr(panels * lanes * 4), k: groups, step: tileBytes, add: uintptr(rows % 2), rows: uintptr(rows)}
+				inGo := mmGoDots
+				if format == fmtPairs { // every other one
+					a.k, a.step, inGo = groups*groupLen/4-1, 2*4*lanes, mmGoPairs
+				}
 				a.x, a.w, a.dst = unsafe.Pointer(&x[0]), unsafe.Pointer(&w[0]), unsafe.Pointer(&got[0])
 				kernel(&a)
 				for i := range panels {
 					a.w, a.dst = unsafe.Pointer(&w[i*groups*tileBytes]), unsafe.Pointer(&want[i*lanes])
-					mmGoDots(&a)
+					inGo(&a)
 				}
 				for i, v := range want {
 					if math.Float32bits(v) != math.Float32bits(got[i]) {
-						t.Fatalf("%s, %d rows, %d panels: output %d is %g, want %g", p.name, rows, panels, i, got[i], v)
+						t.Fatalf("%s, format %d, %d rows, %d panels: output %d is %g, want %g", p.name, format, rows, panels, i, got[i], v)
 					}
 				}
 			}

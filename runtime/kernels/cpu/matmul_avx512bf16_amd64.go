@@ -92,6 +92,90 @@ func mmDotsR12P1AVX512BF16(a *mmArgs)
 func mmDotsR12P2AVX512BF16(a *mmArgs)
 
 //go:noescape
+func mmPairsR1P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR1P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR1P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR2P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR2P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR2P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR3P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR3P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR3P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR4P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR4P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR4P4AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR5P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR5P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR6P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR6P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR7P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR7P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR8P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR8P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR9P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR9P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR10P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR10P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR11P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR11P2AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR12P1AVX512BF16(a *mmArgs)
+
+//go:noescape
+func mmPairsR12P2AVX512BF16(a *mmArgs)
+
+//go:noescape
 func mmDenseR1P1AVX512BF16(a *mmArgs)
 
 //go:noescape
@@ -262,6 +346,34 @@ func mmAVX512BF16() *mmSet {
 	s.kernels[fmtDots][11][1] = mmDotsR11P2AVX512BF16
 	s.kernels[fmtDots][12][0] = mmDotsR12P1AVX512BF16
 	s.kernels[fmtDots][12][1] = mmDotsR12P2AVX512BF16
+	s.kernels[fmtPairs][1][0] = mmPairsR1P1AVX512BF16
+	s.kernels[fmtPairs][1][1] = mmPairsR1P2AVX512BF16
+	s.kernels[fmtPairs][1][2] = mmPairsR1P4AVX512BF16
+	s.kernels[fmtPairs][2][0] = mmPairsR2P1AVX512BF16
+	s.kernels[fmtPairs][2][1] = mmPairsR2P2AVX512BF16
+	s.kernels[fmtPairs][2][2] = mmPairsR2P4AVX512BF16
+	s.kernels[fmtPairs][3][0] = mmPairsR3P1AVX512BF16
+	s.kernels[fmtPairs][3][1] = mmPairsR3P2AVX512BF16
+	s.kernels[fmtPairs][3][2] = mmPairsR3P4AVX512BF16
+	s.kernels[fmtPairs][4][0] = mmPairsR4P1AVX512BF16
+	s.kernels[fmtPairs][4][1] = mmPairsR4P2AVX512BF16
+	s.kernels[fmtPairs][4][2] = mmPairsR4P4AVX512BF16
+	s.kernels[fmtPairs][5][0] = mmPairsR5P1AVX512BF16
+	s.kernels[fmtPairs][5][1] = mmPairsR5P2AVX512BF16
+	s.kernels[fmtPairs][6][0] = mmPairsR6P1AVX512BF16
+	s.kernels[fmtPairs][6][1] = mmPairsR6P2AVX512BF16
+	s.kernels[fmtPairs][7][0] = mmPairsR7P1AVX512BF16
+	s.kernels[fmtPairs][7][1] = mmPairsR7P2AVX512BF16
+	s.kernels[fmtPairs][8][0] = mmPairsR8P1AVX512BF16
+	s.kernels[fmtPairs][8][1] = mmPairsR8P2AVX512BF16
+	s.kernels[fmtPairs][9][0] = mmPairsR9P1AVX512BF16
+	s.kernels[fmtPairs][9][1] = mmPairsR9P2AVX512BF16
+	s.kernels[fmtPairs][10][0] = mmPairsR10P1AVX512BF16
+	s.kernels[fmtPairs][10][1] = mmPairsR10P2AVX512BF16
+	s.kernels[fmtPairs][11][0] = mmPairsR11P1AVX512BF16
+	s.kernels[fmtPairs][11][1] = mmPairsR11P2AVX512BF16
+	s.kernels[fmtPairs][12][0] = mmPairsR12P1AVX512BF16
+	s.kernels[fmtPairs][12][1] = mmPairsR12P2AVX512BF16
 	s.kernels[fmtDense][1][0] = mmDenseR1P1AVX512BF16
 	s.kernels[fmtDense][1][1] = mmDenseR1P2AVX512BF16
 	s.kernels[fmtDense][2][0] = mmDenseR2P1AVX512BF16

@@ -12,6 +12,7 @@ const (
 	fmtI8    // of K/V pages only
 	fmtTile  // BF16 panels and activations that come in two parts, see tiles.go
 	fmtDots  // BF16 panels and activations of bfloat16, see dots.go
+	fmtPairs // the same of K/V pages, whose pairs lie anywhere; k counts these
 	fmtDense // dense panels and activations of bfloat16, see dense.go
 	fmtFlip  // the same of a group in which some weights are listed
 	numFormats

@@ -41,6 +41,7 @@ type scratch struct {
 	group  [groupLen]float32
 	q      []float32 // attention: scaled rows of Q
 	scores []float32
+	halves []byte // attention: the rows of Q or their probabilities as bfloat16
 	part   attnState
 	sum    attnState
 

@@ -91,7 +91,7 @@ type quantRows struct {
 
 // actGroup is the bytes of a group of activations, of the formats that have
 // groups.
-var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile, fmtDots: actDots, fmtDense: actDots}
+var actGroup = [numFormats]int{fmtQ8: actQ8, fmtQ4: actQ4, fmtTile: actTile, fmtDots: actDots, fmtPairs: actPair, fmtDense: actDots}
 
 // grouped tells whether a format's kernels take k in groups of 32.
 func grouped(format int) bool { return actGroup[format] > 0 }

@@ -62,8 +62,10 @@ func (p *pages) scales(b []byte) *[kernels.BlockSize]float32 {
 	return (*[kernels.BlockSize]float32)(unsafe.Pointer(&b[kernels.BlockSize*p.heads.Dim]))
 }
 
-// put writes one position's K and V of a head.
-func (p *pages) put(slot, head int, k, v []float32) {
+// put writes one position's K and V of a head. alone tells that nothing was nor is
+// written to the next one: in BF16, where V's positions are multiplied two by two,
+// it becomes 0, and not what a sequence before had there.
+func (p *pages) put(slot, head int, k, v []float32, alone bool) {
 	at := (slot/kernels.BlockSize*p.heads.KV + head) * p.size()
 	pos, dim := slot%kernels.BlockSize, p.heads.Dim
 	pk, pv := p.k[at:][:p.size()], p.v[at:][:p.size()]
@@ -97,6 +99,9 @@ func (p *pages) put(slot, head int, k, v []float32) {
 	wv = wv[pos/2*2*dim+pos%2:]
 	for i, x := range v {
 		wv[2*i] = tensor.F32ToBF16(x)
+	}
+	for i := 1; alone && pos%2 == 0 && i < 2*dim; i += 2 {
+		wv[i] = 0
 	}
 }
 
@@ -156,8 +161,10 @@ func (t *rotary) run(_ *worker, lo, hi int) {
 			t.vec.turn(x[:t.half], x[t.half:2*t.half], cos, sin)
 		}
 		k, v := row[h.Q*h.Dim:], row[(h.Q+h.KV)*h.Dim:]
+		slots := t.batch.Slots[r:]
+		alone := len(slots) == 1 || slots[1] != slots[0]+1
 		for i := range h.KV {
-			t.pages.put(int(t.batch.Slots[r]), i, k[i*h.Dim:][:h.Dim], v[i*h.Dim:][:h.Dim])
+			t.pages.put(int(slots[0]), i, k[i*h.Dim:][:h.Dim], v[i*h.Dim:][:h.Dim], alone)
 		}
 	}
 }

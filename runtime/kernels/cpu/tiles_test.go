@@ -57,7 +57,7 @@ func openWith(t testing.TB, format int, widths [4]func(*mmArgs)) *Backend {
 	t.Cleanup(func() { _ = b.Device().Close() })
 	p, mm := *b.path, *b.path.mm
 	p.dense = nil
-	for _, f := range []int{fmtTile, fmtDots, fmtDense, fmtFlip} {
+	for _, f := range []int{fmtTile, fmtDots, fmtPairs, fmtDense, fmtFlip} {
 		mm.kernels[f] = [amxRows + 1][4]func(*mmArgs){}
 	}
 	for r := 1; r <= amxRows; r++ {

@@ -14,7 +14,10 @@ import (
 // dots is the set of instructions.
 var dots = ISA{Name: "AVX512BF16", reg: "Z", vecs: 1, MaxR: ISAs[1].MaxR, Log2P: ISAs[1].Log2P}
 
-const actDots = 64 // bytes of 32 k of a row
+const (
+	actDots = 64 // bytes of 32 k of a row
+	actPair = 4  // of 2
+)
 
 func dotsName(rows, log2p int) string {
 	return fmt.Sprintf("mmDotsR%dP%d%s", rows, 1<<log2p, dots.Name)
@@ -28,6 +31,11 @@ func Dots() []byte {
 	for r := 1; r <= dots.MaxR; r++ {
 		for p := 0; p <= dots.Log2P(r); p++ {
 			g.dotsKernel(r, p)
+		}
+	}
+	for r := 1; r <= dots.MaxR; r++ {
+		for p := 0; p <= pairsLog2P(r); p++ {
+			g.pairsKernel(r, p)
 		}
 	}
 	for f := range denseNames {
@@ -53,6 +61,13 @@ func DotsTable() []byte {
 			n := dotsName(r, p)
 			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
 			fmt.Fprintf(&list, "\ts.kernels[fmtDots][%d][%d] = %s\n", r, p, n)
+		}
+	}
+	for r := 1; r <= dots.MaxR; r++ {
+		for p := 0; p <= pairsLog2P(r); p++ {
+			n := pairsName(r, p)
+			fmt.Fprintf(&b, "\n//go:noescape\nfunc %s(a *mmArgs)\n", n)
+			fmt.Fprintf(&list, "\ts.kernels[fmtPairs][%d][%d] = %s\n", r, p, n)
 		}
 	}
 	for f, format := range denseNames {
@@ -107,6 +122,47 @@ func (g *gen) dotsKernel(rows, log2p int) {
 	g.moveX(actDots)
 	g.op("DECQ CX")
 	g.op("JNE group")
+	g.op("MOVQ 32(AX), DX")
+	g.op("MOVQ 40(AX), R13")
+	g.out(false)
+	g.op("VZEROUPPER")
+	g.op("RET")
+}
+
+// The same for K/V pages: k counts pairs of bfloat16, of which those of w lie step
+// bytes apart.
+
+func pairsName(rows, log2p int) string {
+	return fmt.Sprintf("mmPairsR%dP%d%s", rows, 1<<log2p, dots.Name)
+}
+
+func pairsLog2P(rows int) int { return min(2, dots.Log2P(rows)) }
+
+func (g *gen) pairsKernel(rows, log2p int) {
+	g.rows, g.panels = rows, 1<<log2p
+	fmt.Fprintf(g, "\n// func %s(a *mmArgs)\n", pairsName(rows, log2p))
+	fmt.Fprintf(g, "TEXT ·%s(SB), NOSPLIT, $0-8\n", pairsName(rows, log2p))
+	g.op("MOVQ a+0(FP), AX")
+	g.begin()
+	g.places()
+	g.op("MOVQ 56(AX), R8")
+	g.label("pair")
+	g.op("LEAQ (BX)(R14*1), R15")
+	for p := range g.panels {
+		g.op("PREFETCHT1 (R15)%s", []string{"", "(R11*1)", "(R11*2)", "(R12*1)"}[p])
+		g.op("VMOVUPS %s, %s", g.w(p, 0), g.weight(p, 0))
+	}
+	for r := range rows {
+		g.op("VBROADCASTSS %s, %s", g.x(r, 0), g.bcast())
+		for p := range g.panels {
+			g.evex("VDPBF16PS", g.weight(p, 0), g.bcast(), g.acc(r, p, 0))
+		}
+	}
+	g.op("ADDQ 96(AX), R14")
+	g.op("ADDQ R8, BX")
+	g.moveX(actPair)
+	g.op("DECQ CX")
+	g.op("JNE pair")
 	g.op("MOVQ 32(AX), DX")
 	g.op("MOVQ 40(AX), R13")
 	g.out(false)

@@ -48,6 +48,48 @@ func TestDots(t *testing.T) {
 	}
 }
 
+// Those for pages, whose pairs lie apart.
+func TestPairs(t *testing.T) {
+	programs, data := parse(Dots())
+	rng := rand.New(rand.NewPCG(7, 12))
+	for rows := 1; rows <= dots.MaxR; rows++ {
+		for log2p := 0; log2p <= pairsLog2P(rows); log2p++ {
+			for _, pairs := range []int{1, 2, 5} {
+				c := newCall(data, rng)
+				c.rows, c.panels, c.k, c.add, c.step = rows, 1<<log2p, pairs, pairs%2 == 0, 64*(1<<log2p)+128
+				c.ldx, c.ldw, c.ldd = pairs*actPair+8, 64, 64*c.panels+16
+				xBytes, wBytes := c.ldx*(rows-1)+pairs*actPair, c.step*(pairs-1)+64*c.panels
+				c.x, c.w = c.m.region(xBytes), c.m.region(wBytes)
+				x, w := c.m.mem[c.x:], c.m.mem[c.w:]
+				for _, b := range [][]byte{x[:xBytes], w[:wBytes]} {
+					for i := range b {
+						if b[i] = byte(rng.Uint32()); i%2 == 1 {
+							b[i] = b[i]&0x83 | 0x3c
+						}
+					}
+				}
+				c.run(programs[pairsName(rows, log2p)])
+				c.fetches(t, pairsName(rows, log2p))
+				for r := range rows {
+					for i := range 16 * c.panels {
+						p, n := i/16, i%16
+						var acc float32
+						if c.add {
+							acc = c.was(r, p, n)
+						}
+						for k := range pairs {
+							v, weight := u32(x[r*c.ldx:], k), u32(w[p*c.ldw+c.step*k:], n)
+							acc = fma(math.Float32frombits(v&^0xffff), math.Float32frombits(weight&^0xffff), acc)
+							acc = fma(math.Float32frombits(v<<16), math.Float32frombits(weight<<16), acc)
+						}
+						c.check(t, pairsName(rows, log2p), r, p, n, acc)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Activations are rounded in their order.
 func TestDotsRound(t *testing.T) {
 	programs, data := parse(Dots())
