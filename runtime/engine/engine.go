@@ -307,7 +307,7 @@ func (e *Engine) next() *Step {
 	for _, q := range e.sched.Expire(now) {
 		e.finish(q.task, FinishNone, ErrDeadline, now)
 	}
-	e.sched.LimitChunk(e.pace.rows())
+	e.sched.LimitChunk(e.pace.rows(e.sched.Unread()))
 	e.spec.draft(e.sched)
 	st := e.sched.Next()
 	if st == nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // pace sizes the prompt chunks of steps in which other sequences decode, so
-// that none of them waits much longer than target for its next token, nor slack
-// times as long as without prompts. It learns from the steps so far, and reads
-// no clock itself.
+// that none of them waits much longer than target for its next token, nor, while
+// one prompt is read, 1 + share times as long as without. It learns from the steps
+// so far, and reads no clock itself.
 type pace struct {
 	target time.Duration // of one step; ≤ 0: chunks are not cut
 	step   float64       // seconds of a step without prompt rows; 0: not known
@@ -19,9 +19,10 @@ type pace struct {
 }
 
 const (
-	// slack leaves a prompt more than half of a step's time, and sequences two
-	// fifths of their speed.
-	slack = 2.5
+	// share is the time for each prompt that is to be read, in that of a step without:
+	// one gets five ninths of the time, and leaves sequences four ninths of their
+	// speed. When many wait it is better that they soon decode together.
+	share = 1.25
 	// maxMixed steps after it was measured, a step without prompt rows is due:
 	// more sequences may decode by then, or have longer contexts.
 	maxMixed = 16
@@ -64,10 +65,10 @@ func learn(old, seen float64) float64 {
 	return max(seen, (old+seen)/2)
 }
 
-// rows is how many prompt rows the next step with decoding sequences may have.
-// It is at least minChunk, since prompts must get on too, but for the steps that
-// are to be measured.
-func (p *pace) rows() int {
+// rows is how many prompt rows the next step with decoding sequences may have, when
+// so many prompts are to be read. It is at least minChunk, since prompts must get on
+// too, but for the steps that are to be measured.
+func (p *pace) rows(prompts int) int {
 	switch {
 	case p.target <= 0:
 		return noLimit
@@ -78,7 +79,7 @@ func (p *pace) rows() int {
 	}
 	most := p.target.Seconds()
 	if p.step > 0 {
-		most = min(most, slack*p.step)
+		most = min(most, p.step*(1+share*float64(prompts)))
 	}
 	n := (most - p.step) / p.row
 	if n > 1<<20 {

@@ -27,9 +27,9 @@ func TestPaceHoldsTheGap(t *testing.T) {
 				p.observe(0, 1, m.time(0, 0))
 			}
 			late, steps := 0, 0
-			most := min(target.Seconds(), slack*m.step)
+			most := min(target.Seconds(), (1+share)*m.step)
 			for read := 0; read < 8000; steps++ {
-				rows := min(p.rows(), 512, 8000-read)
+				rows := min(p.rows(1), 512, 8000-read)
 				if rows%minChunk != 0 && read+rows != 8000 {
 					t.Fatalf("a chunk of %d rows", rows)
 				}
@@ -52,24 +52,37 @@ func TestPaceHoldsTheGap(t *testing.T) {
 
 func TestPaceAlwaysGetsOn(t *testing.T) {
 	p := pace{target: 150 * time.Millisecond}
-	if p.rows() != firstChunk {
-		t.Errorf("%d rows at first", p.rows())
+	if p.rows(1) != firstChunk {
+		t.Errorf("%d rows at first", p.rows(1))
 	}
 	p.observe(0, 1, time.Second) // decoding alone takes longer than the target
 	p.observe(64, 1, 3*time.Second)
-	if p.rows() != minChunk {
-		t.Errorf("%d rows on a slow machine", p.rows())
+	if p.rows(1) != minChunk {
+		t.Errorf("%d rows on a slow machine", p.rows(1))
 	}
 	for range 30 {
 		p.observe(0, 1, 40*time.Millisecond)
 		p.observe(16, 1, 42*time.Millisecond)
 	}
-	if p.rows() < 64 {
-		t.Errorf("%d rows once it is fast again", p.rows())
+	if p.rows(1) < 64 {
+		t.Errorf("%d rows once it is fast again", p.rows(1))
 	}
 	p.target = 0
-	if p.rows() != noLimit {
+	if p.rows(1) != noLimit {
 		t.Error("cut without a target")
+	}
+}
+
+// The more prompts wait, the more of a step is theirs, up to the target.
+func TestPaceWithManyPrompts(t *testing.T) {
+	p := pace{target: 152 * time.Millisecond}
+	m := clockwork{step: 0.010, row: 0.001}
+	p.observe(0, 1, m.time(0, 0))
+	p.observe(64, 1, m.time(64, 0))
+	for prompts, want := range map[int]int{0: minChunk, 1: 12, 4: 48, 9: 112, 12: 140, 1000: 140} {
+		if got := p.rows(prompts); got != want {
+			t.Errorf("%d prompts: %d rows, want %d", prompts, got, want)
+		}
 	}
 }
 
@@ -85,7 +98,7 @@ func TestPaceAfterPause(t *testing.T) {
 	p.observe(0, 1, time.Minute)
 	late, steps := 0, 0
 	for read := 0; read < 3000; steps++ {
-		rows := min(p.rows(), 3000-read)
+		rows := min(p.rows(1), 3000-read)
 		d := m.time(rows, read)
 		if d > 2*p.target {
 			late++
@@ -93,7 +106,7 @@ func TestPaceAfterPause(t *testing.T) {
 		p.observe(rows, 1, d)
 		read += rows
 	}
-	if steps > 100 || late > 1 {
+	if steps > 120 || late > 1 {
 		t.Errorf("%d steps, %d of them much too long", steps, late)
 	}
 }
@@ -107,9 +120,9 @@ func TestPaceFollowsDecoding(t *testing.T) {
 	var read, alone, late int
 	const steps = 400
 	for range steps {
-		n := p.rows()
+		n := p.rows(1)
 		d := 0.035 + row*float64(n)
-		if d > 0.035*slack*1.15 {
+		if d > 0.035*(1+share)*1.15 {
 			late++
 		}
 		p.observe(n, 31, time.Duration(d*float64(time.Second)))
@@ -118,7 +131,7 @@ func TestPaceFollowsDecoding(t *testing.T) {
 			alone++
 		}
 	}
-	if least := steps * 35; read < least || alone > steps/maxMixed+1 || late > 1 {
+	if least := steps * 29; read < least || alone > steps/maxMixed+1 || late > 1 {
 		t.Errorf("%d steps: %d rows read, want %d; %d of them without; %d too long", steps, read, least, alone, late)
 	}
 	p.observe(100, 0, time.Millisecond) // nothing decodes in it

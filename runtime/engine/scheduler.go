@@ -94,6 +94,18 @@ func (s *Scheduler) Waiting() int { return len(s.waiting) }
 // Running is the number of running sequences.
 func (s *Scheduler) Running() int { return len(s.running) }
 
+// Unread is the number of sequences that wait or have more than one token to
+// compute: those with prompts to be read.
+func (s *Scheduler) Unread() int {
+	n := len(s.waiting)
+	for _, q := range s.running {
+		if len(q.Tokens)-q.computed > 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // BlocksUsed is the number of blocks that live sequences hold.
 func (s *Scheduler) BlocksUsed() int { return s.blocks.Total() - s.blocks.Available() }
 
