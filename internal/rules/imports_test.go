@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"cmd/infer":          {"..."},
 	"cmd/infer/gpucheck": {"models", "models/...", "runtime/tensor", "runtime/device", "runtime/devicemap", "runtime/engine", "runtime/kernels", "runtime/kernels/cuda", "runtime/kernels/kerneltest", "runtime/loader"},
 	"internal/rules":     {},
+	"scripts/bench/away": {},
 }
 
 // onlyIn says which rooms may use a library that is a choice of the whole house.

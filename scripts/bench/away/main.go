@@ -1,6 +1,3 @@
-// Command away measures how long this machine keeps a thread from running that
-// does nothing but read the clock: one thread for each processor, for -t. What it
-// finds no program on the machine can be better than.
 package main
 
 import (
