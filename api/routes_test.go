@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -142,25 +143,29 @@ func TestRequestsWaitForTheModel(t *testing.T) {
 	for _, route := range [][3]string{{"GET", "/v1/models", ""}, {"GET", "/v1/models/m", ""}, {"POST", "/v1/completions", `{"prompt":"x"}`}, {"POST", "/tokenize", `{"content":"x"}`}} {
 		for name, c := range map[string]struct {
 			status int
-			limit  time.Duration
 			after  func(s *Server)
 		}{
-			"loaded":   {200, time.Minute, func(s *Server) { s.SetModel(model) }},
-			"too long": {503, time.Millisecond, func(*Server) {}},
-			"stopped":  {503, time.Minute, func(s *Server) { _ = s.Shutdown(t.Context()) }},
+			"loaded":   {200, func(s *Server) { s.SetModel(model) }},
+			"too long": {503, func(*Server) { time.Sleep(time.Minute) }},
+			"stopped":  {503, func(s *Server) { _ = s.Shutdown(context.Background()) }},
 		} {
 			t.Run(route[1]+" "+name, func(t *testing.T) {
-				s := New(Config{Log: zerolog.Nop(), Limits: Limits{Loading: c.limit}})
-				answer := make(chan *httptest.ResponseRecorder)
-				go func() { answer <- ask(s, route[0], route[1], route[2]) }()
-				expect(t, ask(s, "GET", "/health", ""), 503) // probes do not wait
-				c.after(s)
-				select {
-				case r := <-answer:
-					expect(t, r, c.status)
-				case <-time.After(10 * time.Second):
-					t.Fatal("no answer")
-				}
+				synctest.Test(t, func(t *testing.T) {
+					s := New(Config{Log: zerolog.Nop(), Limits: Limits{Loading: time.Minute}})
+					answer := make(chan *httptest.ResponseRecorder, 1)
+					go func() { answer <- ask(s, route[0], route[1], route[2]) }()
+					synctest.Wait()
+					if len(answer) > 0 {
+						t.Fatalf("answered without a model: %d", (<-answer).Code)
+					}
+					expect(t, ask(s, "GET", "/health", ""), 503) // probes do not wait
+					c.after(s)
+					synctest.Wait()
+					if len(answer) == 0 {
+						t.Fatal("no answer")
+					}
+					expect(t, <-answer, c.status)
+				})
 			})
 		}
 	}

@@ -106,8 +106,8 @@ func TestPaceAfterPause(t *testing.T) {
 		p.observe(rows, 1, d)
 		read += rows
 	}
-	if steps > 120 || late > 1 {
-		t.Errorf("%d steps, %d of them much too long", steps, late)
+	if n := int(1.25 * 3000 * m.row / (share * m.step)); steps > n || late > 1 {
+		t.Errorf("%d steps for what needs about %d, %d of them much too long", steps, n, late)
 	}
 }
 
@@ -131,8 +131,8 @@ func TestPaceFollowsDecoding(t *testing.T) {
 			alone++
 		}
 	}
-	if least := steps * 29; read < least || alone > steps/maxMixed+1 || late > 1 {
-		t.Errorf("%d steps: %d rows read, want %d; %d of them without; %d too long", steps, read, least, alone, late)
+	if least := steps * share * 0.035 / row * 2 / 3; float64(read) < least || alone > steps/maxMixed+1 || late > 1 {
+		t.Errorf("%d steps: %d rows read, want %.0f; %d of them without; %d too long", steps, read, least, alone, late)
 	}
 	p.observe(100, 0, time.Millisecond) // nothing decodes in it
 	if p.step < 0.034 {

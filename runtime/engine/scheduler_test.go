@@ -75,6 +75,26 @@ func (m *memory) compute(st *Step) error {
 	return nil
 }
 
+// Unread are those that wait and those whose prompt is not read to its end.
+func TestSchedulerCountsPrompts(t *testing.T) {
+	s, err := NewScheduler(Limits{Blocks: 9, MaxContext: 64, MaxSeqs: 2, MaxTokens: 20, MaxLogits: 2, MaxQueue: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{8, 30, 2} { // in steps of 20 rows: 8 + 12, then 1 + 18
+		if err := s.Submit(&Sequence{Tokens: make([]int32, n), MaxNew: 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []int{3, 2, 1} { // the third waits, as two run
+		if got := s.Unread(); got != want {
+			t.Errorf("before step %d: %d, want %d", i, got, want)
+		}
+		st := s.Next()
+		s.Apply(make([]Outcome, len(st.Batch.Logits)))
+	}
+}
+
 // Long random runs: limits hold, no block is leaked or shared wrongly, every
 // sequence ends, the first in order is never preempted, and admission keeps
 // the order.

@@ -46,7 +46,7 @@ start() {
   port=$(free_port)
   cmd=${cmd//\{model\}/$3}; cmd=${cmd//\{port\}/$port}; cmd=${cmd//\{np\}/$4}; cmd=${cmd//\{ctx\}/$5}
   find -L "$3" -type f -exec cat {} + >/dev/null
-  python3 -c 'b"x" * (3 << 30)'
+  python3 -c 'import os; b"x" * min(3 << 30, os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)'
   t0=${EPOCHREALTIME/./}
   setsid bash -c "exec $cmd" >"$out/$1-np$4.log" 2>&1 &
   pid=$!

@@ -219,7 +219,7 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 	a.ldx, a.ldd, a.k, a.add = uintptr(h.Dim)*4, partLen*4, uintptr(h.Dim), 0
 	a.step = uintptr(panelStep[t.pages.format])
 	if t.format == fmtPairs {
-		w.halves = grow(&w.halves, max(2*len(w.q), 2*len(scores)))
+		w.halves = grow(&w.halves, 2*max(len(w.q), len(scores)))
 		x = unsafe.Pointer(&w.halves[0])
 		t.path.quant.round(&w.halves[0], &w.q[0], len(w.q)/groupLen)
 		a.ldx, a.k = a.ldx/2, a.k/2
@@ -266,9 +266,9 @@ func (t *attention) onePart(w *worker, tl *tile, head, part int, out *attnState)
 	if t.format == fmtPairs {
 		x, position = unsafe.Pointer(&w.halves[0]), 2
 		a.ldx /= 2
-		for r, g := 0, p0*kernels.BlockSize/groupLen; r < rows; r++ {
-			at := r*partLen + g*groupLen
-			t.path.quant.round(&w.halves[2*at], &scores[at], (p1*kernels.BlockSize+groupLen-1)/groupLen-g)
+		first, end := p0*kernels.BlockSize/groupLen, (p1*kernels.BlockSize+groupLen-1)/groupLen
+		for at := first * groupLen; at < len(scores); at += partLen {
+			t.path.quant.round(&w.halves[2*at], &scores[at], end-first)
 		}
 	}
 	for p := p0; p < p1; p++ {

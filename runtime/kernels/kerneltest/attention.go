@@ -127,7 +127,7 @@ func (c *sequences) check(what string, y both) {
 	default:
 		bound = ulp(d) / 8
 		if c.p.operand(d) == d && y.dev.DType != d { // queries and probabilities are rounded too
-			bound *= 3
+			bound *= 2.5
 		}
 	}
 	if d := y.dev.DType; d != tensor.F32 {

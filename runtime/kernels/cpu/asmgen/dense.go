@@ -118,11 +118,7 @@ func (g *gen) denseKernel(f, rows, log2p int) {
 	g.moveX(actDots / denseQuarters)
 	g.op("DECQ CX")
 	g.op("JNE quarter")
-	g.op("MOVQ 32(AX), DX")
-	g.op("MOVQ 40(AX), R13")
-	g.out(false)
-	g.op("VZEROUPPER")
-	g.op("RET")
+	g.end()
 }
 
 // denseUnpack lays dense panels out as bf16 has them; the arguments are

@@ -57,13 +57,7 @@ func denseCall(t *testing.T, c *call, p *program, name string, flip bool) {
 	c.ldx, c.ldw, c.ldd = c.k*actDots+64, 64+c.k*denseGroup+128, 64*c.panels+16
 	c.x, c.unit = c.m.region(c.ldx*(c.rows-1)+c.k*actDots), c.m.region(c.ldw*(c.panels-1)+64+c.k*denseGroup)
 	c.w = c.unit + 64
-	for i := range c.ldx*(c.rows-1) + c.k*actDots {
-		b := byte(c.rng.Uint32())
-		if i%2 == 1 {
-			b = b&0x83 | 0x3c
-		}
-		c.m.mem[c.x+uint64(i)] = b
-	}
+	c.ordinary(c.x, c.ldx*(c.rows-1)+c.k*actDots)
 	for p := range c.panels {
 		c.randomDense(c.unit+uint64(p*c.ldw), c.w+uint64(p*c.ldw), c.k)
 	}

@@ -122,11 +122,7 @@ func (g *gen) dotsKernel(rows, log2p int) {
 	g.moveX(actDots)
 	g.op("DECQ CX")
 	g.op("JNE group")
-	g.op("MOVQ 32(AX), DX")
-	g.op("MOVQ 40(AX), R13")
-	g.out(false)
-	g.op("VZEROUPPER")
-	g.op("RET")
+	g.end()
 }
 
 // The same for K/V pages: k counts pairs of bfloat16, of which those of w lie step
@@ -163,11 +159,7 @@ func (g *gen) pairsKernel(rows, log2p int) {
 	g.moveX(actPair)
 	g.op("DECQ CX")
 	g.op("JNE pair")
-	g.op("MOVQ 32(AX), DX")
-	g.op("MOVQ 40(AX), R13")
-	g.out(false)
-	g.op("VZEROUPPER")
-	g.op("RET")
+	g.end()
 }
 
 // begin sets the accumulators to 0 or to what dst has, and reads where x and w are
@@ -190,6 +182,15 @@ func (g *gen) begin() {
 	}
 	g.op("MOVQ 48(AX), CX")
 	g.op("MOVQ 72(AX), R14")
+}
+
+// end writes the accumulators to dst.
+func (g *gen) end() {
+	g.op("MOVQ 32(AX), DX")
+	g.op("MOVQ 40(AX), R13")
+	g.out(false)
+	g.op("VZEROUPPER")
+	g.op("RET")
 }
 
 // groupPairs is the pairs of k in a group.

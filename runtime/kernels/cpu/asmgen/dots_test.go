@@ -6,6 +6,17 @@ import (
 	"testing"
 )
 
+// ordinary fills memory with bfloat16 of an ordinary size.
+func (c *call) ordinary(at uint64, bytes int) {
+	for i := range c.m.mem[at:][:bytes] {
+		b := byte(c.rng.Uint32())
+		if i%2 == 1 {
+			b = b&0x83 | 0x3c
+		}
+		c.m.mem[at+uint64(i)] = b
+	}
+}
+
 // The kernels for dot products of bfloat16, for every number of rows.
 func TestDots(t *testing.T) {
 	programs, data := parse(Dots())
@@ -19,13 +30,8 @@ func TestDots(t *testing.T) {
 				c.ldx, c.ldw, c.ldd = groups*actDots+64, groups*groupBytes+192, 64*c.panels+16
 				c.x, c.w = c.m.region(c.ldx*(rows-1)+groups*actDots), c.m.region(c.ldw*(c.panels-1)+groups*groupBytes)
 				x, w := c.m.mem[c.x:], c.m.mem[c.w:]
-				for _, b := range [][]byte{x[:c.ldx*(rows-1)+groups*actDots], w[:c.ldw*(c.panels-1)+groups*groupBytes]} {
-					for i := range b {
-						if b[i] = byte(rng.Uint32()); i%2 == 1 { // numbers of an ordinary size
-							b[i] = b[i]&0x83 | 0x3c
-						}
-					}
-				}
+				c.ordinary(c.x, c.ldx*(rows-1)+groups*actDots)
+				c.ordinary(c.w, c.ldw*(c.panels-1)+groups*groupBytes)
 				c.run(programs[dotsName(rows, log2p)])
 				c.fetches(t, dotsName(rows, log2p))
 				for r := range rows {
@@ -61,13 +67,8 @@ func TestPairs(t *testing.T) {
 				xBytes, wBytes := c.ldx*(rows-1)+pairs*actPair, c.step*(pairs-1)+64*c.panels
 				c.x, c.w = c.m.region(xBytes), c.m.region(wBytes)
 				x, w := c.m.mem[c.x:], c.m.mem[c.w:]
-				for _, b := range [][]byte{x[:xBytes], w[:wBytes]} {
-					for i := range b {
-						if b[i] = byte(rng.Uint32()); i%2 == 1 {
-							b[i] = b[i]&0x83 | 0x3c
-						}
-					}
-				}
+				c.ordinary(c.x, xBytes)
+				c.ordinary(c.w, wBytes)
 				c.run(programs[pairsName(rows, log2p)])
 				c.fetches(t, pairsName(rows, log2p))
 				for r := range rows {
